@@ -1,0 +1,30 @@
+"""A workbench for latent-recurrent transformers: train them, hook them, take them apart.
+
+Names below are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_HOME = {
+    "FAMILIES": "workbench.models",
+    "LoopCache": "workbench.cache",
+    "Run": "workbench.runs",
+    "TASKS": "workbench.tasks",
+    "at_loop": "workbench.hooks",
+    "build_model": "workbench.models",
+    "build_task": "workbench.tasks",
+    "load_run": "workbench.runs",
+    "model_config": "workbench.models",
+}
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'workbench' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,39 @@
+"""A run's card: what it is and what it measured, for people."""
+
+import json
+from pathlib import Path
+
+from workbench.files import write_text
+from workbench.models.base import LatentModel
+from workbench.recipe import Recipe
+from workbench.tasks.base import Task
+
+
+def write_card(folder: Path, recipe: Recipe, task: Task, model: LatentModel) -> None:
+    """Write `card.md` from the recipe and the last measurements of the history."""
+    lines = (folder / "history.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    last = [record for record in records if record["step"] == records[-1]["step"]]
+    n_parameters = sum(parameter.numel() for parameter in model.parameters())
+    minutes = records[-1]["seconds"] / 60
+    rows = [_row(record, task) for record in last]
+    write_text(
+        folder / "card.md",
+        f"# {recipe.name}\n\n{recipe.about}\n\n"
+        f"A `{recipe.model['family']}` model of {n_parameters:,} parameters on "
+        f"`{recipe.task['name']}`, seed {recipe.seed}, {recipe.training.steps:,} steps of "
+        f"{recipe.training.batch_size} rows ({minutes:.0f} minutes of training).\n\n"
+        f"Measured at the last step on up to {recipe.training.measure.n:,} rows of each split:\n\n"
+        "| split | accuracy | after each loop | bridge probability | bridge cosine | majority |\n"
+        "| --- | --- | --- | --- | --- | --- |\n" + "\n".join(rows) + "\n\n"
+        f"Make it again: `workbench train {recipe.name}`.\n",
+    )
+
+
+def _row(record: dict[str, object], task: Task) -> str:
+    split = str(record["split"])
+    cells = [split, f"{record['accuracy']:.3f}"]
+    for key in ("accuracy_by_loop", "bridge_probability_by_loop", "bridge_cosine_by_loop"):
+        values = record[key]
+        cells.append("; ".join(f"{v:.3f}" for v in values) if isinstance(values, list) else "–")
+    return "| " + " | ".join([*cells, f"{task.majority_rate(split):.3f}"]) + " |"

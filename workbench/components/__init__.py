@@ -1,0 +1,1 @@
+"""The parts of a transformer, hooked under TransformerLens's names."""

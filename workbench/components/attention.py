@@ -1,0 +1,108 @@
+"""Causal self-attention on two paths: fused when nobody listens, explicit when somebody does."""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from workbench.components.rotary import Rotary
+from workbench.config import ModelConfig
+from workbench.hooks import HookPoint, is_heard
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What attention must know of a batch beside its states; one is made for each forward."""
+
+    positions: Int[Tensor, "rows pos"]  # of real tokens, counted from 0; one row if all agree
+    allowed: Bool[Tensor, "batch 1 query_pos key_pos"] | None  # None: causal, every token real
+
+
+def context(
+    tokens: Int[Tensor, "batch pos"], attention_mask: Int[Tensor, "batch pos"] | None
+) -> Context:
+    """Positions and the attention mask of a batch; padding may stand on either side.
+
+    A pad attends to itself alone, so that its state stays finite.
+    """
+    n_pos = tokens.shape[1]
+    if attention_mask is None:
+        return Context(torch.arange(n_pos, device=tokens.device)[None], None)
+    real = attention_mask.bool()
+    positions = (real.long().cumsum(1) - 1).clamp(min=0)
+    causal = torch.ones(n_pos, n_pos, dtype=torch.bool, device=tokens.device).tril()
+    allowed = causal & real[:, None, None, :]
+    itself = torch.eye(n_pos, dtype=torch.bool, device=tokens.device)
+    return Context(positions, allowed | itself)
+
+
+class Attention(nn.Module):
+    """Multi-head attention with TransformerLens's weights and places.
+
+    Maps into the heads start with standard deviation 1/√d_model, the map out of them with
+    `output_init`/√d_model; biases start at zero.
+    """
+
+    def __init__(self, cfg: ModelConfig) -> None:
+        super().__init__()
+        shape = (cfg.n_heads, cfg.d_model, cfg.d_head)
+        std = cfg.d_model**-0.5
+        self.W_Q = nn.Parameter(torch.randn(shape) * std)
+        self.W_K = nn.Parameter(torch.randn(shape) * std)
+        self.W_V = nn.Parameter(torch.randn(shape) * std)
+        self.W_O = nn.Parameter(
+            torch.randn(cfg.n_heads, cfg.d_head, cfg.d_model) * std * cfg.output_init
+        )
+        self.b_Q = nn.Parameter(torch.zeros(cfg.n_heads, cfg.d_head))
+        self.b_K = nn.Parameter(torch.zeros(cfg.n_heads, cfg.d_head))
+        self.b_V = nn.Parameter(torch.zeros(cfg.n_heads, cfg.d_head))
+        self.b_O = nn.Parameter(torch.zeros(cfg.d_model))
+        rotary = cfg.positional_embedding_type == "rotary"
+        self.rotary = Rotary(cfg) if rotary else None
+        self.hook_q = HookPoint()  # [batch pos head d_head]
+        self.hook_k = HookPoint()  # [batch pos head d_head]
+        self.hook_v = HookPoint()  # [batch pos head d_head]
+        if rotary:
+            self.hook_rot_q = HookPoint()  # [batch pos head d_head]
+            self.hook_rot_k = HookPoint()  # [batch pos head d_head]
+        self.hook_attn_scores = HookPoint()  # [batch head query_pos key_pos]
+        self.hook_pattern = HookPoint()  # [batch head query_pos key_pos]
+        self.hook_z = HookPoint()  # [batch pos head d_head]
+
+    def forward(
+        self, x: Float[Tensor, "batch pos d_model"], context: Context
+    ) -> Float[Tensor, "batch pos d_model"]:
+        q, k, v = self._project(x)
+        q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
+        if self.rotary is not None:
+            q = self.hook_rot_q(self.rotary(q, context.positions))
+            k = self.hook_rot_k(self.rotary(k, context.positions))
+        heard = is_heard(self.hook_attn_scores, self.hook_pattern)
+        mix = self._explicit if heard else self._fused
+        z = self.hook_z(mix(q, k, v, context.allowed))
+        return torch.addmm(
+            self.b_O, z.flatten(0, 1).flatten(1), self.W_O.flatten(0, 1)
+        ).unflatten(0, x.shape[:2])
+
+    def _project(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Queries, keys and values by one matrix product."""
+        weights = torch.stack((self.W_Q, self.W_K, self.W_V))  # [3 head d_model d_head]
+        biases = torch.stack((self.b_Q, self.b_K, self.b_V))
+        flat = weights.permute(2, 0, 1, 3).flatten(1)  # [d_model, 3·head·d_head]
+        out = torch.addmm(biases.flatten(), x.flatten(0, 1), flat)
+        return out.view(*x.shape[:2], *biases.shape).unbind(2)
+
+    def _fused(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor:
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        z = F.scaled_dot_product_attention(q, k, v, allowed, is_causal=allowed is None)
+        return z.transpose(1, 2)
+
+    def _explicit(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor:
+        scores = q.transpose(1, 2) @ k.permute(0, 2, 3, 1) / q.shape[-1] ** 0.5
+        if allowed is None:
+            allowed = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril()
+        scores = self.hook_attn_scores(scores.masked_fill(~allowed, -torch.inf))
+        pattern = self.hook_pattern(scores.softmax(-1))
+        return (pattern @ v.transpose(1, 2)).transpose(1, 2)

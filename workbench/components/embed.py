@@ -1,0 +1,56 @@
+"""Into the residual stream and out of it."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from workbench.config import ModelConfig
+
+
+class Embed(nn.Module):
+    """Look token ids up in W_E, whose entries start with standard deviation `embed_std`."""
+
+    def __init__(self, cfg: ModelConfig) -> None:
+        super().__init__()
+        self.W_E = nn.Parameter(torch.randn(cfg.d_vocab, cfg.d_model) * cfg.embed_std)
+
+    def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
+        return self.W_E[tokens]
+
+
+class PosEmbed(nn.Module):
+    """A learned vector for each position, of a tenth of the embeddings' size at the start."""
+
+    def __init__(self, cfg: ModelConfig) -> None:
+        super().__init__()
+        self.W_pos = nn.Parameter(torch.randn(cfg.n_ctx, cfg.d_model) * 0.1 * cfg.embed_std)
+
+    def forward(
+        self, positions: Int[Tensor, "rows pos"], n_batch: int
+    ) -> Float[Tensor, "batch pos d_model"]:
+        return self.W_pos[positions].expand(n_batch, -1, -1)
+
+
+class Unembed(nn.Module):
+    """Logits by a matrix of their own, for models that do not tie it to the embedding."""
+
+    def __init__(self, cfg: ModelConfig) -> None:
+        super().__init__()
+        self.W_U = nn.Parameter(torch.randn(cfg.d_model, cfg.d_vocab) * cfg.d_model**-0.5)
+        self.b_U = nn.Parameter(torch.zeros(cfg.d_vocab))
+
+    def forward(self, resid: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_vocab"]:
+        return resid @ self.W_U + self.b_U
+
+
+class TiedUnembed(nn.Module):
+    """Logits by the embedding's own rows: resid · W_E^T · scale. Holds no parameter."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = scale
+
+    def forward(
+        self, resid: Float[Tensor, "*axes d_model"], W_E: Float[Tensor, "d_vocab d_model"]
+    ) -> Float[Tensor, "*axes d_vocab"]:
+        return (resid * self.scale) @ W_E.T

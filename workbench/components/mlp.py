@@ -1,0 +1,43 @@
+"""The two-layer perceptron of a block."""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from workbench.config import Activation, ModelConfig
+from workbench.hooks import HookPoint
+
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_new": partial(F.gelu, approximate="tanh"),
+    "relu": F.relu,
+    "silu": F.silu,
+}
+
+
+class MLP(nn.Module):
+    """act(x W_in + b_in) W_out + b_out.
+
+    W_in starts with standard deviation 1/√d_model, W_out with `output_init`/√d_mlp.
+    """
+
+    def __init__(self, cfg: ModelConfig) -> None:
+        super().__init__()
+        self.act = ACTIVATIONS[cfg.act_fn]
+        self.W_in = nn.Parameter(torch.randn(cfg.d_model, cfg.d_mlp) * cfg.d_model**-0.5)
+        self.b_in = nn.Parameter(torch.zeros(cfg.d_mlp))
+        self.W_out = nn.Parameter(
+            torch.randn(cfg.d_mlp, cfg.d_model) * cfg.d_mlp**-0.5 * cfg.output_init
+        )
+        self.b_out = nn.Parameter(torch.zeros(cfg.d_model))
+        self.hook_pre = HookPoint()  # [batch pos d_mlp]
+        self.hook_post = HookPoint()  # [batch pos d_mlp]
+
+    def forward(self, x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
+        pre = torch.addmm(self.b_in, x.flatten(0, 1), self.W_in).unflatten(0, x.shape[:2])
+        hidden = self.hook_post(self.act(self.hook_pre(pre)))
+        return torch.addmm(self.b_out, hidden.flatten(0, 1), self.W_out).unflatten(0, x.shape[:2])

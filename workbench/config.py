@@ -1,0 +1,150 @@
+"""Shapes of models, as frozen and strictly checked data.
+
+A family's config is a subclass beside its model (`workbench/models/<family>.py`). Field names are
+TransformerLens's wherever it has one, so that `ActivationCache` and a reader find what they expect.
+"""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+Norm = Literal["LN", "RMS"]
+Positions = Literal["standard", "rotary", "none"]
+Activation = Literal["gelu", "gelu_new", "relu", "silu"]
+
+
+class ConfigError(ValueError):
+    """A recipe or a config that says something wrong."""
+
+
+class StrictModel(BaseModel):
+    """Frozen data that refuses unknown fields and wrong kinds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ModelConfig(StrictModel):
+    """What every family needs to know of its shape."""
+
+    family: str
+    d_vocab: int
+    n_ctx: int
+    d_model: int
+    n_heads: int
+    n_layers: int  # untied layers of the stack that is looped: layers in one loop
+    d_mlp: int
+    n_prelude: int = 0  # layers before the loop
+    n_coda: int = 0  # layers after the loop
+    act_fn: Activation = "gelu"
+    normalization_type: Norm = "RMS"
+    eps: float = 1e-5
+    positional_embedding_type: Positions = "rotary"
+    rotary_base: float = 10_000.0
+    tie_embeddings: bool = True
+    # Standard deviation of W_E's entries at the start. With 1, an embedding has the norm √d_model
+    # that RMSNorm(Φ) has, so that a mixing coefficient of 1 means equal parts.
+    embed_std: float = 1.0
+    # Factor of a tied readout; 1/√d_model undoes the size of embeddings of standard deviation 1.
+    logit_scale: float | Literal["1/sqrt(d_model)"] = "1/sqrt(d_model)"
+    # Standard deviation of the maps that write into the residual stream, as a multiple of
+    # 1/√fan_in: 1 keeps their output the size of their input, 0 starts the block as the identity.
+    output_init: float = 1.0
+
+    @model_validator(mode="after")
+    def _check_shape(self) -> "ModelConfig":
+        for name in ("d_vocab", "n_ctx", "d_model", "n_heads", "n_layers", "d_mlp"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)} must be at least 1")
+        if self.d_model % self.n_heads:
+            near = max(self.d_model // self.n_heads, 1) * self.n_heads
+            raise ValueError(
+                f"d_model={self.d_model} does not divide into n_heads={self.n_heads} heads; "
+                f"the nearest width that does is {near}"
+            )
+        if self.positional_embedding_type == "rotary" and self.d_head % 2:
+            raise ValueError(f"rotary positions need an even d_head; it is {self.d_head}")
+        return self
+
+    @property
+    def d_head(self) -> int:
+        return self.d_model // self.n_heads
+
+    @property
+    def readout_scale(self) -> float:
+        """The number that `logit_scale` stands for."""
+        if self.logit_scale == "1/sqrt(d_model)":
+            return float(self.d_model**-0.5)
+        return self.logit_scale
+
+    @property
+    def attn_only(self) -> bool:
+        """No block lacks its MLP; TransformerLens's ActivationCache asks."""
+        return False
+
+
+class LoopedConfig(ModelConfig):
+    """Shape of a model whose blocks run `n_loops` times."""
+
+    n_loops: int = 2
+
+    @model_validator(mode="after")
+    def _check_loops(self) -> "LoopedConfig":
+        if self.n_loops < 1:
+            raise ValueError(f"n_loops={self.n_loops} must be at least 1")
+        return self
+
+
+Parsed = TypeVar("Parsed", bound=BaseModel)
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """The end of an error's sentence: the nearest right value, or all of them."""
+    choices = sorted(words)
+    near = get_close_matches(word, choices, n=1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return f"there is {', '.join(choices)}" if choices else "there is none"
+
+
+def parse(cls: type[Parsed], data: Mapping[str, Any], where: str) -> Parsed:
+    """Build `cls` from plain data, or say in one sentence what is wrong with which field.
+
+    Args:
+        cls: The pydantic model to build.
+        data: Plain values, as YAML or JSON gives them.
+        where: What the data is called in an error's sentence.
+
+    Raises:
+        ConfigError: A field is unknown, missing or of the wrong kind.
+    """
+    try:
+        return cls.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(_sentence(cls, error, where)) from None
+
+
+def _sentence(cls: type[BaseModel], error: ValidationError, where: str) -> str:
+    problem = error.errors()[0]
+    path = ".".join(str(part) for part in problem["loc"])
+    owner = _owner(cls, problem["loc"][:-1])
+    if problem["type"] == "extra_forbidden":
+        field = str(problem["loc"][-1])
+        return f"{where} has no field {path!r}; {nearest(field, owner.model_fields)}"
+    if problem["type"] == "missing":
+        return f"{where} lacks the field {path!r}"
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{where}: {path}={problem['input']!r}: {message}" if path else f"{where}: {message}"
+
+
+def _owner(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseModel]:
+    """The nested model that a path of field names leads to."""
+    for part in path:
+        field = cls.model_fields.get(str(part))
+        if field is None or not isinstance(field.annotation, type):
+            return cls
+        if not issubclass(field.annotation, BaseModel):
+            return cls
+        cls = field.annotation
+    return cls

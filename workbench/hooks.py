@@ -1,0 +1,116 @@
+"""Where a forward pass is: the loop clock, and hooks that fire in chosen loops only.
+
+A hook name says *where* in the weights an activation is read; a looped model comes by the same
+place several times. Every HookPoint of a model carries the model's `LoopClock`, so a hook can ask
+which loop it is in, and no name ever contains a loop number.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Protocol, cast, runtime_checkable
+
+from torch import Tensor
+from transformer_lens import HookedRootModule
+from transformer_lens.hook_points import HookPoint
+
+__all__ = [
+    "AtLoop",
+    "HookFn",
+    "HookPoint",
+    "HookedRootModule",
+    "Listener",
+    "LoopClock",
+    "NamesFilter",
+    "at_loop",
+    "is_heard",
+    "loop_of",
+]
+
+NamesFilter = str | Collection[str] | Callable[[str], bool] | None
+
+
+@runtime_checkable
+class HookFn(Protocol):
+    """A TransformerLens hook: sees an activation, may return another in its place."""
+
+    def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None: ...
+
+
+class LoopClock:
+    """The loop that a forward pass is in; `loop` is None outside the recurrence."""
+
+    def __init__(self) -> None:
+        self.loop: int | None = None
+        self.n_loops = 0  # of the present or the last forward pass
+        self.valid: Tensor | None = None  # [loop batch] of the present or the last forward pass
+        self.forwards = 0  # forward passes so far
+
+    def ticks(self, n_loops: int) -> Iterator[int]:
+        """Yield 0 … n_loops-1, holding `loop` at each, and leave it None afterwards."""
+        self.n_loops = n_loops
+        self.forwards += 1
+        try:
+            for loop in range(n_loops):
+                self.loop = loop
+                yield loop
+        finally:
+            self.loop = None
+
+
+def loop_of(hook: HookPoint) -> int | None:
+    """The loop that the firing hook's model is in."""
+    return cast(LoopClock, hook.clock).loop
+
+
+def is_heard(*hook_points: HookPoint) -> bool:
+    """Whether anything listens at one of these places; a part may then leave its fused path."""
+    return any(point._forward_hooks or point._backward_hooks for point in hook_points)
+
+
+class AtLoop:
+    """A hook function restricted to some loops; `at_loop` makes it."""
+
+    def __init__(self, fn: HookFn, loops: Collection[int]) -> None:
+        self.fn = fn
+        self.loops = frozenset(loops)
+
+    def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
+        return self.fn(tensor, hook=hook) if loop_of(hook) in self.loops else None
+
+    def __repr__(self) -> str:
+        return f"at_loop({self.fn!r}, {sorted(self.loops)})"
+
+
+def at_loop(fn: HookFn, loops: int | Collection[int]) -> AtLoop:
+    """Restrict a TransformerLens hook function to some loops, numbered from 0.
+
+    Example:
+        >>> def zero(tensor, hook): return tensor * 0
+        >>> hooks = [("blocks.0.hook_attn_out", at_loop(zero, loops=1))]
+    """
+    return AtLoop(fn, {loops} if isinstance(loops, int) else loops)
+
+
+class Listener:
+    """A hook function that counts how often it was called in a loop it wanted."""
+
+    def __init__(self, name: str | Callable[[str], bool], fn: Callable[..., Any]) -> None:
+        self.name = name
+        self.fn = fn
+        self.firings = 0
+
+    def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Any:
+        wanted = self.fn.loops if isinstance(self.fn, AtLoop) else None
+        if wanted is None or loop_of(hook) in wanted:
+            self.firings += 1
+        return self.fn(tensor, hook=hook)
+
+    def complaint(self, n_loops: int) -> str:
+        """Why the hook never fired, as far as one can tell."""
+        place = self.name if isinstance(self.name, str) else "a filter of names"
+        if isinstance(self.fn, AtLoop):
+            loops = ", ".join(map(str, sorted(self.fn.loops)))
+            return (
+                f"the hook on {place} asked for loop {loops} and never fired; this pass ran "
+                f"{n_loops} loops, numbered 0 to {n_loops - 1}"
+            )
+        return f"the hook on {place} never fired in {n_loops} loops"

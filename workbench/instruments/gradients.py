@@ -1,0 +1,41 @@
+"""How much of the loss's gradient reaches each loop."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from torch import Tensor
+
+from workbench.hooks import HookPoint, loop_of
+from workbench.instruments.reading import STATE
+from workbench.models.base import LatentModel
+
+
+class GradientByLoop:
+    """Norm of the loss's gradient with respect to the state as each loop leaves it.
+
+    The norm is over batch, positions and width, and over all forward passes inside `watch`. The
+    loop is noted on the way forward: by the time of the backward pass the clock has moved on.
+    """
+
+    def __init__(self) -> None:
+        self._squares: dict[int, float] = {}
+
+    @contextmanager
+    def watch(self, model: LatentModel) -> Iterator[None]:
+        """Note the gradients of the backward passes of forwards run inside."""
+        with model.hooks(fwd_hooks=[(STATE, self._listen)]):
+            yield
+
+    @property
+    def norms(self) -> list[float]:
+        """One norm for each loop."""
+        return [self._squares[loop] ** 0.5 for loop in sorted(self._squares)]
+
+    def _listen(self, tensor: Tensor, /, *, hook: HookPoint) -> None:
+        if tensor.requires_grad:
+            tensor.register_hook(partial(self._note, loop_of(hook)))
+
+    def _note(self, loop: int, gradient: Tensor) -> None:
+        square = float(gradient.detach().float().pow(2).sum())
+        self._squares[loop] = self._squares.get(loop, 0.0) + square

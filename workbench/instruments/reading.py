@@ -1,0 +1,102 @@
+"""What each loop says of a batch: answers, bridges and gates, after every loop."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from workbench.models.depth import DepthModel
+from workbench.tasks.batch import Batch
+
+STATE = "recurrence.hook_state_post"
+GATE = "recurrence.gate.hook_post"
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One batch read after each loop; absent bridges are NaN."""
+
+    right: Bool[Tensor, "loop batch"]
+    """Whether the answer, decoded at its position after that loop, is right."""
+    loss: Float[Tensor, " batch"]
+    """Cross-entropy of the answer after the last loop, in nats."""
+    bridge_probability: Float[Tensor, "loop batch hop"]
+    """Probability of the bridge, decoded at the position where it is to be read."""
+    bridge_cosine: Float[Tensor, "loop batch hop"]
+    """Cosine of the state there with the bridge's embedding."""
+    gates: Mapping[str, Float[Tensor, "between batch pos share"]]
+    """What the gates between loops let through, by place."""
+
+    @property
+    def accuracy_by_loop(self) -> list[float]:
+        """Share of right answers after each loop; the first is Stage-1."""
+        return [float(share) for share in self.right.float().mean(1)]
+
+    def bridge_by_loop(self, values: Tensor) -> list[float] | None:
+        """Mean over the rows that have bridges, after each loop; None if no row has any."""
+        if not bool(values.isfinite().any()):
+            return None
+        return [float(mean) for mean in values.flatten(1).nanmean(1)]
+
+    def gate_statistics(self) -> dict[str, dict[str, list[float]]]:
+        """Mean and standard deviation of each gate over batch, positions and shares, by loop."""
+        return {
+            place: {
+                "mean": [float(x) for x in gate.flatten(1).mean(1)],
+                "sd": [float(x) for x in gate.flatten(1).std(1, correction=0)],
+            }
+            for place, gate in self.gates.items()
+        }
+
+
+@torch.no_grad()
+def read(model: DepthModel, batch: Batch, n_loops: int | None = None) -> Reading:
+    """Run a batch once and read every loop; hooks that are open on the model act first."""
+    places = [place for place in (STATE, GATE) if place in model.hook_dict]
+    if (n_loops or model.n_loops) == 1:
+        places = [STATE]
+    _, cache = model.run_with_cache(
+        **batch.inputs, n_loops=n_loops, names_filter=places, logits_at=batch.read_at
+    )
+    states = cache[STATE]
+    logits = torch.stack([answer_logits(model, state, batch) for state in states])
+    probability, cosine = read_bridges(model, states, batch)
+    return Reading(
+        right=logits.argmax(-1) == batch.answer,
+        loss=F.cross_entropy(logits[-1], batch.answer, reduction="none"),
+        bridge_probability=probability,
+        bridge_cosine=cosine,
+        gates={place: cache[place] for place in places if place != STATE},
+    )
+
+
+def answer_logits(
+    model: DepthModel, state: Float[Tensor, "batch pos d_model"], batch: Batch
+) -> Float[Tensor, "batch d_vocab"]:
+    """What a state says where the answer is read."""
+    return model.readout(state, **batch.inputs, logits_at=batch.read_at)
+
+
+def read_bridges(
+    model: DepthModel, states: Float[Tensor, "loop batch pos d_model"], batch: Batch
+) -> tuple[Float[Tensor, "loop batch hop"], Float[Tensor, "loop batch hop"]]:
+    """Probability of each bridge, and cosine with its embedding, where it is to be read."""
+    there = at_positions(states, batch.bridge_at.clamp(min=0))
+    bridge = batch.bridge.clamp(min=0)
+    logits = model.decode(there)
+    target = bridge[None, :, :, None].expand(len(states), -1, -1, -1)
+    probability = logits.softmax(-1).gather(-1, target)[..., 0]
+    cosine = F.cosine_similarity(there, model.W_E[bridge], dim=-1)
+    absent = batch.bridge < 0
+    return probability.masked_fill(absent, torch.nan), cosine.masked_fill(absent, torch.nan)
+
+
+def at_positions(
+    states: Float[Tensor, "loop batch pos d_model"], positions: Int[Tensor, "batch hop"]
+) -> Float[Tensor, "loop batch hop d_model"]:
+    """States at some positions of each row."""
+    rows = torch.arange(len(positions), device=states.device)[:, None]
+    return states[:, rows, positions]

@@ -1,0 +1,300 @@
+"""What every latent-recurrent model shares: TransformerLens's places, the loop clock, the cache."""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformer_lens.utilities import Slice, SliceInput
+
+from workbench.cache import LoopCache, Recorder, UnknownHook
+from workbench.components.block import Block
+from workbench.components.embed import Embed, PosEmbed, TiedUnembed, Unembed
+from workbench.components.norm import norm
+from workbench.config import ModelConfig, nearest
+from workbench.hooks import HookedRootModule, HookPoint, Listener, LoopClock, NamesFilter
+from workbench.vocabulary import WordVocabulary
+
+Hooks = Sequence[tuple[str | Callable[[str], bool], Callable[..., Any]]]
+
+
+class LatentModel(HookedRootModule, ABC):
+    """A transformer whose recurrence is hooked as its parts are.
+
+    A family's `__init__` ends in `self.setup()`, and its `forward` iterates
+    `self.clock.ticks(n_loops)`. `tests/workbench/test_families.py` holds it to the contract.
+    """
+
+    Config: ClassVar[type[ModelConfig]]
+
+    def __init__(self, cfg: ModelConfig) -> None:
+        super().__init__()
+        self.cfg = cfg
+        self.clock = LoopClock()
+        self.tokenizer: WordVocabulary | None = None
+        self.embed = Embed(cfg)
+        self.hook_embed = HookPoint()  # [batch pos d_model]
+        if cfg.positional_embedding_type == "standard":
+            self.pos_embed = PosEmbed(cfg)
+            self.hook_pos_embed = HookPoint()  # [batch pos d_model]
+        self.prelude = nn.ModuleList(Block(cfg) for _ in range(cfg.n_prelude))
+        self.blocks = nn.ModuleList(Block(cfg) for _ in range(cfg.n_layers))
+        self.coda = nn.ModuleList(Block(cfg) for _ in range(cfg.n_coda))
+        self.ln_final = norm(cfg)
+        self.unembed = TiedUnembed(cfg.readout_scale) if cfg.tie_embeddings else Unembed(cfg)
+
+    def setup(self) -> None:
+        """Name every hook point and give it the clock."""
+        super().setup()
+        for hook_point in self.hook_points():
+            hook_point.clock = self.clock
+
+    @abstractmethod
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Logits of a batch's inputs."""
+
+    @property
+    @abstractmethod
+    def looped_places(self) -> frozenset[str]:
+        """Names of the hooks that fire once a loop; all others fire once a forward."""
+
+    @property
+    @abstractmethod
+    def between_places(self) -> frozenset[str]:
+        """Names of the looped hooks that fire between loops only: K − 1 times."""
+
+    # -- weights and words, as TransformerLens names them
+
+    @property
+    def device(self) -> torch.device:
+        return self.embed.W_E.device
+
+    @property
+    def W_E(self) -> Float[Tensor, "d_vocab d_model"]:
+        return self.embed.W_E
+
+    @property
+    def W_pos(self) -> Float[Tensor, "n_ctx d_model"]:
+        return self.pos_embed.W_pos
+
+    @property
+    def W_U(self) -> Float[Tensor, "d_model d_vocab"]:
+        """The unembedding; of a tied model W_E^T with the readout's scale in it."""
+        if isinstance(self.unembed, Unembed):
+            return self.unembed.W_U
+        return self.embed.W_E.T * self.unembed.scale
+
+    @property
+    def b_U(self) -> Float[Tensor, " d_vocab"]:
+        if isinstance(self.unembed, Unembed):
+            return self.unembed.b_U
+        return self.embed.W_E.new_zeros(self.cfg.d_vocab)
+
+    @property
+    def W_Q(self) -> Float[Tensor, "layer head d_model d_head"]:
+        return self._stack("attn", "W_Q")
+
+    @property
+    def W_K(self) -> Float[Tensor, "layer head d_model d_head"]:
+        return self._stack("attn", "W_K")
+
+    @property
+    def W_V(self) -> Float[Tensor, "layer head d_model d_head"]:
+        return self._stack("attn", "W_V")
+
+    @property
+    def W_O(self) -> Float[Tensor, "layer head d_head d_model"]:
+        return self._stack("attn", "W_O")
+
+    @property
+    def W_in(self) -> Float[Tensor, "layer d_model d_mlp"]:
+        return self._stack("mlp", "W_in")
+
+    @property
+    def W_out(self) -> Float[Tensor, "layer d_mlp d_model"]:
+        return self._stack("mlp", "W_out")
+
+    def _stack(self, part: str, weight: str) -> Tensor:
+        return torch.stack([getattr(getattr(block, part), weight) for block in self.blocks])
+
+    def to_tokens(self, text: str | list[str]) -> Int[Tensor, "batch pos"]:
+        """Token ids of one question or several of equal length.
+
+        Raises:
+            ValueError: A word is unknown, a text is empty, lengths differ, or the model has no
+                vocabulary.
+        """
+        rows = [self._words().encode(line) for line in ([text] if isinstance(text, str) else text)]
+        if len({len(row) for row in rows}) > 1:
+            lengths = ", ".join(str(len(row)) for row in rows)
+            raise ValueError(f"texts of {lengths} words do not fit one tensor; batch them by length")
+        return torch.tensor(rows, device=self.device)
+
+    def to_string(self, tokens: Tensor | Sequence[int]) -> str | list[str]:
+        """Words of token ids, joined by spaces; a list of lines for a batch."""
+        ids = torch.as_tensor(tokens)
+        if ids.ndim > 1:
+            return [cast(str, self.to_string(row)) for row in ids]
+        return " ".join(self.to_str_tokens(ids))
+
+    def to_str_tokens(self, tokens: str | Tensor | Sequence[int]) -> list[str]:
+        """Words of one text or one row of token ids."""
+        if isinstance(tokens, str):
+            tokens = self._words().encode(tokens)
+        return [self._words().words[int(token)] for token in torch.as_tensor(tokens).flatten()]
+
+    def to_single_token(self, word: str) -> int:
+        """The id of one word."""
+        (token,) = self._words().encode(word)
+        return token
+
+    def tokens_to_residual_directions(self, tokens: Tensor) -> Tensor:
+        """Columns of W_U, for TransformerLens's direct logit attribution."""
+        return self.W_U.T[tokens]
+
+    def _words(self) -> WordVocabulary:
+        if self.tokenizer is None:
+            raise ValueError(
+                "this model has no vocabulary; load it as a run, or set model.tokenizer to a "
+                "task's vocabulary"
+            )
+        return self.tokenizer
+
+    # -- hooks, counted; caches, with loops
+
+    @contextmanager
+    def hooks(
+        self,
+        fwd_hooks: Hooks = (),
+        bwd_hooks: Hooks = (),
+        reset_hooks_end: bool = True,
+        clear_contexts: bool = False,
+    ) -> Iterator["LatentModel"]:
+        """Add hooks for a while, as TransformerLens's `hooks` does.
+
+        Raises:
+            UnknownHook: A name is no place of this model, or a filter matches none.
+            RuntimeError: A forward pass ran and a forward hook never fired in it.
+        """
+        for name, _ in (*fwd_hooks, *bwd_hooks):
+            self._check_place(name)
+        listeners = [Listener(name, fn) for name, fn in fwd_hooks]
+        before = self.clock.forwards
+        with super().hooks(
+            [(listener.name, listener) for listener in listeners],
+            list(bwd_hooks),
+            reset_hooks_end,
+            clear_contexts,
+        ):
+            yield self
+        if self.clock.forwards > before:
+            for listener in listeners:
+                if not listener.firings:
+                    raise RuntimeError(listener.complaint(self.clock.n_loops))
+
+    def run_with_hooks(
+        self,
+        *args: Any,
+        fwd_hooks: Hooks = (),
+        bwd_hooks: Hooks = (),
+        reset_hooks_end: bool = True,
+        clear_contexts: bool = False,
+        **kwargs: Any,
+    ) -> Tensor:
+        """Run forward under temporary hooks; see `hooks` for what it refuses.
+
+        With `bwd_hooks`, set `reset_hooks_end=False` and call `reset_hooks()` after the backward
+        pass; without that the hooks are gone before it starts, which is refused.
+        """
+        if bwd_hooks and reset_hooks_end:
+            raise ValueError(
+                "bwd_hooks are removed before a backward pass can run; "
+                "set reset_hooks_end=False, or open model.hooks(...) around both passes"
+            )
+        with self.hooks(fwd_hooks, bwd_hooks, reset_hooks_end, clear_contexts):
+            return cast(Tensor, self(*args, **kwargs))
+
+    def run_with_cache(
+        self,
+        *args: Any,
+        names_filter: NamesFilter = None,
+        device: str | torch.device | None = None,
+        remove_batch_dim: bool = False,
+        incl_bwd: bool = False,
+        reset_hooks_end: bool = True,
+        clear_contexts: bool = False,
+        pos_slice: Slice | SliceInput | None = None,
+        **kwargs: Any,
+    ) -> tuple[Tensor, LoopCache]:
+        """Run forward and keep what the hooks saw, loop by loop.
+
+        Args:
+            *args: As for `forward`.
+            names_filter: A hook name, several, or a test of one; all hooks by default.
+            device: Where the records are kept; by default where they arose.
+            remove_batch_dim: Drop the batch axis; the batch must hold one row.
+            incl_bwd: Refused; open `model.hooks(bwd_hooks=...)` around both passes.
+            reset_hooks_end: Refused if false: a cache is of one forward pass.
+            clear_contexts: As in TransformerLens.
+            pos_slice: Positions to keep, as in TransformerLens.
+            **kwargs: As for `forward`.
+
+        Returns:
+            The logits, and the cache with the loop as its first axis.
+
+        Raises:
+            UnknownHook: A name is no place of this model, or a filter matches none.
+            RuntimeError: A named place did not fire.
+        """
+        if incl_bwd:
+            raise ValueError("incl_bwd keeps one loop only; use model.hooks(bwd_hooks=...)")
+        if not reset_hooks_end:
+            raise ValueError("run_with_cache always removes its hooks; use model.hooks(...)")
+        recorder = Recorder(
+            self.clock, self.looped_places, self.between_places, device, remove_batch_dim, pos_slice
+        )
+        with self.hooks(self._caching_hooks(names_filter, recorder), (), True, clear_contexts):
+            logits = cast(Tensor, self(*args, **kwargs))
+            if remove_batch_dim and len(self.clock.valid[0]) != 1:  # type: ignore[index]
+                raise ValueError("remove_batch_dim needs a batch of one row")
+        return logits, recorder.finish(self)
+
+    def _caching_hooks(self, names: NamesFilter, recorder: Recorder) -> Hooks:
+        if names is None:
+            return [(lambda name: True, recorder)]
+        if callable(names):
+            return [(names, recorder)]
+        return [(name, recorder) for name in ([names] if isinstance(names, str) else names)]
+
+    def _check_place(self, name: str | Callable[[str], bool]) -> None:
+        if callable(name):
+            if not any(map(name, self.hook_dict)):
+                raise UnknownHook("the filter of names matches no hook of this model")
+        elif name not in self.hook_dict:
+            raise UnknownHook(f"this model has no hook {name!r}; {nearest(name, self.hook_dict)}")
+
+    # -- copies
+
+    def twin(self) -> "LatentModel":
+        """A copy that shares the weights and has hooks and a clock of its own."""
+        shared = [*self.parameters(), *self.buffers()]
+        twin = copy.deepcopy(self, {id(tensor): tensor for tensor in shared})
+        for hook_point in twin.hook_points():
+            hook_point.fwd_hooks, hook_point.bwd_hooks = [], []
+            hook_point._forward_hooks.clear()
+            hook_point._backward_hooks.clear()
+        return twin
+
+    def untrained(self, seed: int = 0) -> "LatentModel":
+        """A model of the same shape with fresh weights: the control of many analyses."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = type(self)(self.cfg).to(self.device)
+        model.tokenizer = self.tokenizer
+        return model.eval()
+
+

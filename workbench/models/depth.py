@@ -1,0 +1,185 @@
+"""Depth recurrence: the same blocks again and again on the same positions.
+
+state ← prelude(embedding);  state ← recurrence(state, blocks(state)) × K;  logits ← readout(state)
+"""
+
+from abc import abstractmethod
+from typing import cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from workbench.components.attention import Context, context
+from workbench.components.embed import TiedUnembed
+from workbench.config import ModelConfig
+from workbench.models.base import LatentModel
+from workbench.recurrence.base import Embedding, Recurrence
+
+
+class DepthModel(LatentModel):
+    """A model whose recurrence runs over depth; a family names the recurrence."""
+
+    def __init__(self, cfg: ModelConfig) -> None:
+        super().__init__(cfg)
+        self.recurrence = self.make_recurrence()
+        self.setup()
+        self._looped_places = frozenset(
+            name for name in self.hook_dict if name.startswith(("blocks.", "recurrence."))
+        )
+        self._between_places = self._looped_places & frozenset(self.recurrence.between)
+
+    @property
+    @abstractmethod
+    def n_loops(self) -> int:
+        """Loops of a forward pass that does not say how many it wants."""
+
+    @abstractmethod
+    def make_recurrence(self) -> Recurrence:
+        """What happens between two loops."""
+
+    @property
+    def looped_places(self) -> frozenset[str]:
+        return self._looped_places
+
+    @property
+    def between_places(self) -> frozenset[str]:
+        return self._between_places
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch pos"],
+        *,
+        attention_mask: Int[Tensor, "batch pos"] | None = None,
+        n_loops: int | Int[Tensor, " batch"] | None = None,
+        logits_at: Int[Tensor, " batch"] | None = None,
+    ) -> Float[Tensor, "batch pos d_vocab"] | Float[Tensor, "batch d_vocab"]:
+        """Logits of a batch of questions.
+
+        Args:
+            tokens: Token ids.
+            attention_mask: 1 for real tokens, 0 for padding on either side; every row equals that
+                row run alone.
+            n_loops: How often the blocks run: one number, or one for each row; a row that has
+                finished carries its last state on.
+            logits_at: One position for each row; the logits are computed there alone and have no
+                position axis.
+
+        Raises:
+            ValueError: There are more positions than n_ctx, none, or fewer than one loop.
+        """
+        self._check(tokens)
+        loops = self._loops_by_row(n_loops, tokens)
+        where = context(tokens, attention_mask)
+        embedding = self._embed(tokens, where)
+        state = embedding.place(embedding.tokens)
+        for block in self.prelude:
+            state = block(state, where)
+        state = self._run_loops(state, embedding, loops, where)
+        return self.readout(state, attention_mask=attention_mask, logits_at=logits_at)
+
+    def _run_loops(
+        self, state: Tensor, embedding: Embedding, loops: int | Tensor, where: Context
+    ) -> Tensor:
+        """The state as the last loop leaves it, unmixed."""
+        recurrence = self.recurrence
+        n_loops = loops if isinstance(loops, int) else int(loops.max())
+        self._note_valid(loops, n_loops, len(state))
+        post = state
+        for loop in self.clock.ticks(n_loops):
+            state = recurrence.hook_state_pre(state)
+            update = state
+            for block in self.blocks:
+                update = block(update, where)
+            if not isinstance(loops, int):
+                update = torch.where((loops > loop)[:, None, None], update, post)
+            post = recurrence.hook_state_post(update)
+            if loop + 1 < n_loops:
+                state = recurrence(state, post, embedding, self)
+        return post
+
+    def readout(
+        self,
+        state: Float[Tensor, "batch pos d_model"],
+        *,
+        tokens: Int[Tensor, "batch pos"] | None = None,
+        attention_mask: Int[Tensor, "batch pos"] | None = None,
+        logits_at: Int[Tensor, " batch"] | None = None,
+    ) -> Float[Tensor, "batch pos d_vocab"] | Float[Tensor, "batch d_vocab"]:
+        """What a loop says: logits of its `recurrence.hook_state_post`, through the coda if any.
+
+        Args:
+            state: A state as the blocks leave it.
+            tokens: Accepted so that `readout(state, **batch.inputs)` works; not looked at.
+            attention_mask: As for `forward`; only a coda needs it.
+            logits_at: As for `forward`.
+        """
+        if len(self.coda):
+            shape = torch.zeros(state.shape[:2], dtype=torch.long, device=state.device)
+            where = context(shape, attention_mask)
+            for block in self.coda:
+                state = block(state, where)
+        if logits_at is None:
+            return self._unembed(self.ln_final(state))
+        rows = torch.arange(len(state), device=state.device)
+        return self._unembed(self.ln_final(state[rows, logits_at][:, None]))[:, 0]
+
+    def decode(self, state: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_vocab"]:
+        """Logits of a state through final norm and unembedding alone; no hook hears it.
+
+        This is the readout of a model without a coda, as Φ uses it between loops.
+        """
+        return self._unembed(self.ln_final.plain(state))
+
+    def _unembed(self, state: Tensor) -> Tensor:
+        if isinstance(self.unembed, TiedUnembed):
+            return cast(Tensor, self.unembed(state, self.embed.W_E))
+        return cast(Tensor, self.unembed(state))
+
+    def _embed(self, tokens: Tensor, where: Context) -> Embedding:
+        words = self.hook_embed(self.embed(tokens))
+        if self.cfg.positional_embedding_type != "standard":
+            return Embedding(words, None)
+        return Embedding(
+            words, self.hook_pos_embed(self.pos_embed(where.positions, len(tokens)))
+        )
+
+    def _note_valid(self, loops: int | Tensor, n_loops: int, n_batch: int) -> None:
+        if isinstance(loops, int):
+            self.clock.valid = torch.ones(n_loops, n_batch, dtype=torch.bool, device=self.device)
+        else:
+            self.clock.valid = torch.arange(n_loops, device=loops.device)[:, None] < loops
+
+    def _loops_by_row(self, n_loops: int | Tensor | None, tokens: Tensor) -> int | Tensor:
+        loops = self.n_loops if n_loops is None else n_loops
+        fewest = loops if isinstance(loops, int) else int(loops.min())
+        if fewest < 1:
+            raise ValueError(f"n_loops={fewest} must be at least 1")
+        return loops
+
+    def _check(self, tokens: Tensor) -> None:
+        n_batch, n_pos = tokens.shape
+        if not n_pos or not n_batch:
+            raise ValueError(f"tokens of shape [{n_batch} {n_pos}] hold nothing to run")
+        if n_pos > self.cfg.n_ctx:
+            raise ValueError(f"{n_pos} positions do not fit the model's n_ctx={self.cfg.n_ctx}")
+
+    @torch.no_grad()
+    def generate(
+        self, tokens: str | Int[Tensor, "batch pos"], max_new_tokens: int = 1, **inputs: int
+    ) -> Int[Tensor, "batch pos"]:
+        """Append the likeliest token `max_new_tokens` times, running the whole sequence each time.
+
+        Args:
+            tokens: A question, or token ids.
+            max_new_tokens: How many tokens to add.
+            **inputs: `n_loops`, as for `forward`.
+
+        Raises:
+            ValueError: The result would not fit n_ctx.
+        """
+        sequence = self.to_tokens(tokens) if isinstance(tokens, str) else tokens
+        for _ in range(max_new_tokens):
+            logits = self(sequence, **inputs)[:, -1]
+            sequence = torch.cat((sequence, logits.argmax(-1, keepdim=True)), dim=1)
+        return sequence

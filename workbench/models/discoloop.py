@@ -1,0 +1,32 @@
+"""DiscoLoop (arXiv 2607.00341): a looped transformer with a discrete channel beside the state."""
+
+from typing import Literal, cast
+
+from workbench.models.depth import DepthModel
+from workbench.models.ponder import PhiConfig
+from workbench.recurrence.base import Recurrence
+from workbench.recurrence.discrete import MixDecoded
+from workbench.recurrence.gate import FixedGate, LearnedGate
+
+
+class DiscoLoopConfig(PhiConfig):
+    """Shape of a DiscoLoop model."""
+
+    alpha: float | Literal["learned"] = 1.0
+    alpha_bias: float = 0.0  # of the learned gate at the start; σ(0) = .5
+
+
+class DiscoLoop(DepthModel):
+    """Next state = H + α·RMSNorm(Φ(H)); nothing is mixed after the last loop."""
+
+    Config = DiscoLoopConfig
+
+    @property
+    def n_loops(self) -> int:
+        return cast(DiscoLoopConfig, self.cfg).n_loops
+
+    def make_recurrence(self) -> Recurrence:
+        cfg = cast(DiscoLoopConfig, self.cfg)
+        learned = LearnedGate(cfg.d_model, cfg.alpha_bias)
+        gate = learned if cfg.alpha == "learned" else FixedGate(cfg.alpha)
+        return MixDecoded(cfg.make_phi(), gate)

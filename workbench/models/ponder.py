@@ -1,0 +1,51 @@
+"""PonderLM in the frame of DiscoLoop: only the decoded token goes on."""
+
+from typing import cast
+
+from pydantic import model_validator
+
+from workbench.config import LoopedConfig
+from workbench.models.depth import DepthModel
+from workbench.recurrence.base import Recurrence
+from workbench.recurrence.discrete import Reembed
+from workbench.recurrence.phi import Decoding, Phi
+
+
+class PhiConfig(LoopedConfig):
+    """Shape of a looped model that decodes between loops."""
+
+    tau: float = 1.0  # temperature of Φ's softmax
+    top_k: int | None = None  # Φ over the likeliest tokens alone, for large vocabularies
+    decoding: Decoding = "soft"
+
+    @model_validator(mode="after")
+    def _check_phi(self) -> "PhiConfig":
+        if self.tau <= 0:
+            raise ValueError(f"tau={self.tau} must be above 0; decoding='hard' is its limit")
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k={self.top_k} must be at least 1")
+        return self
+
+    def make_phi(self) -> Phi:
+        """The Φ that these fields describe."""
+        return Phi(self.decoding, self.tau, self.top_k)
+
+
+class PonderConfig(PhiConfig):
+    """Shape of a model that hands on what it says."""
+
+    keep_input: bool = True  # add the token embedding again; False hands on Φ alone
+
+
+class Ponder(DepthModel):
+    """Each loop starts from the token embedding plus Φ of the loop before."""
+
+    Config = PonderConfig
+
+    @property
+    def n_loops(self) -> int:
+        return cast(PonderConfig, self.cfg).n_loops
+
+    def make_recurrence(self) -> Recurrence:
+        cfg = cast(PonderConfig, self.cfg)
+        return Reembed(cfg.make_phi(), cfg.keep_input)

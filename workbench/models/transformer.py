@@ -1,0 +1,25 @@
+"""The baseline without recurrence: `n_layers` untied layers, run once."""
+
+from workbench.config import ModelConfig
+from workbench.models.depth import DepthModel
+from workbench.recurrence.base import Continue, Recurrence
+
+
+class TransformerConfig(ModelConfig):
+    """Shape of an ordinary transformer."""
+
+
+class Transformer(DepthModel):
+    """A HookedTransformer: one loop over its blocks.
+
+    Its readout after a loop is its only one; asked for more loops it runs its whole stack again.
+    """
+
+    Config = TransformerConfig
+
+    @property
+    def n_loops(self) -> int:
+        return 1
+
+    def make_recurrence(self) -> Recurrence:
+        return Continue()

@@ -1,0 +1,135 @@
+"""A recipe: everything that makes a run, in one YAML file, strictly checked."""
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from workbench.config import ConfigError, StrictModel, nearest, parse
+from workbench.plain_yaml import parse_yaml, write_yaml
+
+
+class OptimizerConfig(StrictModel):
+    """AdamW with warm-up and clipping."""
+
+    lr: float = 1e-3
+    weight_decay: float = 0.1  # of the maps W_* in blocks and recurrence
+    decay_embeddings: bool = False  # decay W_E, W_pos and W_U as well
+    betas: list[float] = Field(default=[0.9, 0.98], min_length=2, max_length=2)
+    warmup: int = 200  # steps from 0 to lr, linear
+    schedule: Literal["constant", "cosine"] = "constant"  # after the warm-up
+    clip: float = 1.0  # largest norm of the gradient
+
+
+class MeasureConfig(StrictModel):
+    """When and on how much the measurements run."""
+
+    every: int = 500  # steps
+    n: int = 1_000  # rows of each split
+    splits: list[str] | None = None  # all that the task has
+
+
+class SaveConfig(StrictModel):
+    """At which steps the weights are kept: densely at first, then spaced.
+
+    The first and the last step are always among them.
+    """
+
+    dense_every: int = 500
+    dense_until: int = 5_000
+    every: int = 5_000
+    resume_every: int = 2_000  # steps between the points a killed run goes on from
+
+
+class TrainingConfig(StrictModel):
+    """How a model is fitted."""
+
+    steps: int
+    batch_size: int = 512
+    # Share of each split in every batch; by default in proportion to their sizes
+    mixture: dict[str, float] | None = None
+    precision: Literal["no", "bf16"] = "no"
+    optimizer: OptimizerConfig = OptimizerConfig()
+    measure: MeasureConfig = MeasureConfig()
+    save: SaveConfig = SaveConfig()
+
+    @model_validator(mode="after")
+    def _check(self) -> "TrainingConfig":
+        for name in ("steps", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)} must be at least 1")
+        if self.mixture is not None and abs(sum(self.mixture.values()) - 1) > 1e-6:
+            total = sum(self.mixture.values())
+            raise ValueError(f"the shares of mixture add up to {total:g}; they must add up to 1")
+        return self
+
+
+class Recipe(StrictModel):
+    """A run before it is made; a stored one also says what made it."""
+
+    name: str
+    about: str = ""  # what the run is for, in a sentence
+    seed: int = 0  # of data, weights and order alike
+    task: dict[str, Any]  # its `name`, and its sizes
+    model: dict[str, Any]  # its `family`, and its shape; d_vocab and n_ctx come from the task
+    training: TrainingConfig
+    versions: dict[str, str] | None = None  # of the libraries that trained a stored run
+    commit: str | None = None  # of the code that trained a stored run
+
+    def to_yaml(self) -> str:
+        """The recipe as text, every value written out."""
+        return write_yaml(self.model_dump(exclude_none=True))
+
+
+def recipe_names() -> list[str]:
+    """Names of the recipes that ship."""
+    folder = files("workbench.recipes")
+    names = (entry.name for entry in folder.iterdir())
+    return sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml"))
+
+
+def load_recipe(name_or_path: str | Path, changes: Sequence[str] = ()) -> Recipe:
+    """A recipe by file or by the name of a shipped one, with `a.b=c` changes applied.
+
+    Raises:
+        ConfigError: There is no such recipe, or it says something wrong.
+    """
+    path = Path(name_or_path)
+    if path.is_file():
+        text = path.read_text()
+    elif str(name_or_path) in recipe_names():
+        text = files("workbench.recipes").joinpath(f"{name_or_path}.yaml").read_text()
+    else:
+        raise ConfigError(
+            f"no recipe {str(name_or_path)!r}, neither as a file nor among those that ship; "
+            f"{nearest(str(name_or_path), recipe_names())}"
+        )
+    data = parse_yaml(text, f"recipe {path.name}")
+    if not isinstance(data, dict):
+        raise ConfigError(f"recipe {path.name} holds no keys; a recipe has task, model, training")
+    for change in changes:
+        _apply(data, change)
+    return parse(Recipe, data, f"recipe {path.name}")
+
+
+def _apply(data: dict[str, Any], change: str) -> None:
+    """Set one value in place, `training.optimizer.lr=1e-4` for one."""
+    path, equals, value = change.partition("=")
+    if not equals or not path:
+        raise ConfigError(f"--set {change!r} is not of the form a.b=c")
+    *parents, last = path.split(".")
+    for parent in parents:
+        data = data.setdefault(parent, {})
+        if not isinstance(data, dict):
+            raise ConfigError(f"--set {change!r}: {parent} is a value, not a group of fields")
+    data[last] = parse_yaml(value, f"--set {change}")
+
+
+def versions() -> Mapping[str, str]:
+    """Of the libraries on which a run's numbers depend."""
+    from importlib.metadata import version
+
+    libraries = ("torch", "transformer-lens", "accelerate", "numpy")
+    return {library: version(library) for library in libraries}

@@ -1,0 +1,1 @@
+"""Recipes that ship: `{name}.yaml` in this folder."""

@@ -1,0 +1,72 @@
+"""Recurrences with a discrete channel: what a loop says is embedded and handed to the next."""
+
+from typing import ClassVar
+
+from jaxtyping import Float
+from torch import Tensor
+
+from workbench.components.norm import rms_normalize
+from workbench.hooks import HookPoint
+from workbench.recurrence.base import Embedding, Recurrence, Vocabulary
+from workbench.recurrence.gate import FixedGate, LearnedGate
+from workbench.recurrence.phi import Phi
+
+
+class MixDecoded(Recurrence):
+    """DiscoLoop: next state = update + α·RMSNorm(Φ(update)), the norm without a gain.
+
+    RMSNorm gives Φ the norm √d_model whatever the embeddings' size; with embeddings of standard
+    deviation 1 that is an embedding's own norm, and α = 1 adds the decoded token at full size.
+
+    hook_decoded              Φ(update)                  [batch pos d_model], between loops
+    gate.hook_pre, hook_post  α before and after the σ   [batch pos 1], between loops
+    """
+
+    between: ClassVar[tuple[str, ...]] = (
+        "recurrence.hook_decoded",
+        "recurrence.gate.hook_pre",
+        "recurrence.gate.hook_post",
+    )
+
+    def __init__(self, phi: Phi, gate: FixedGate | LearnedGate) -> None:
+        super().__init__()
+        self.phi = phi
+        self.gate = gate
+        self.hook_decoded = HookPoint()
+
+    def forward(
+        self,
+        state: Float[Tensor, "batch pos d_model"],
+        update: Float[Tensor, "batch pos d_model"],
+        embedding: Embedding,
+        vocabulary: Vocabulary,
+    ) -> Float[Tensor, "batch pos d_model"]:
+        decoded = self.hook_decoded(self.phi(update, vocabulary))
+        return update + self.gate(decoded) * rms_normalize(decoded)
+
+
+class Reembed(Recurrence):
+    """PonderLM: the next loop starts from the input plus Φ(update), or from Φ(update) alone.
+
+    The continuous state itself is dropped; positions are applied again either way.
+
+    hook_decoded  Φ(update)  [batch pos d_model], between loops
+    """
+
+    between: ClassVar[tuple[str, ...]] = ("recurrence.hook_decoded",)
+
+    def __init__(self, phi: Phi, keep_input: bool) -> None:
+        super().__init__()
+        self.phi = phi
+        self.keep_input = keep_input
+        self.hook_decoded = HookPoint()
+
+    def forward(
+        self,
+        state: Float[Tensor, "batch pos d_model"],
+        update: Float[Tensor, "batch pos d_model"],
+        embedding: Embedding,
+        vocabulary: Vocabulary,
+    ) -> Float[Tensor, "batch pos d_model"]:
+        decoded = self.hook_decoded(self.phi(update, vocabulary))
+        return embedding.place(embedding.tokens + decoded if self.keep_input else decoded)

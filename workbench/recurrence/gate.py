@@ -1,0 +1,43 @@
+"""Gates between loops: what share of something is let through."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from workbench.hooks import HookPoint
+
+
+class FixedGate(nn.Module):
+    """One number for every position and loop.
+
+    hook_post  that number, spread over the positions  [batch pos 1]
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+        self.hook_post = HookPoint()
+
+    def forward(self, decoded: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos 1"]:
+        return self.hook_post(decoded.new_full((*decoded.shape[:2], 1), self.share))
+
+
+class LearnedGate(nn.Module):
+    """σ(⟨w, Φ⟩ + b) at each position: d_model + 1 parameters (DiscoLoop, learned gate).
+
+    w starts at zero, so that every position starts with σ(b).
+
+    hook_pre   logits of the share     [batch pos 1]
+    hook_post  the share, in (0, 1)    [batch pos 1]
+    """
+
+    def __init__(self, d_model: int, bias: float) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(d_model))
+        self.b = nn.Parameter(torch.full((), bias))
+        self.hook_pre = HookPoint()
+        self.hook_post = HookPoint()
+
+    def forward(self, decoded: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos 1"]:
+        logits = self.hook_pre((decoded @ self.w + self.b)[..., None])
+        return self.hook_post(logits.sigmoid())

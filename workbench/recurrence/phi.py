@@ -1,0 +1,50 @@
+"""Φ: decode a state into a distribution over tokens and embed that distribution again.
+
+Φ(h) = Σ_v softmax(W h / τ)_v W[v], DiscoLoop (arXiv 2607.00341), section on the soft channel. W h
+passes through the final norm here, as in the readout; the paper leaves that open.
+"""
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from workbench.recurrence.base import Vocabulary
+
+Decoding = Literal["soft", "hard", "straight_through"]
+
+
+class Phi(nn.Module):
+    """Soft, hard or straight-through decoding, over all tokens or the `top_k` likeliest.
+
+    soft              the mean embedding under the distribution
+    hard              the likeliest token's embedding; no gradient reaches the state
+    straight_through  hard on the way forward, soft on the way back
+    """
+
+    def __init__(self, decoding: Decoding, tau: float, top_k: int | None) -> None:
+        super().__init__()
+        self.decoding = decoding
+        self.tau = tau
+        self.top_k = top_k
+
+    def forward(
+        self, state: Float[Tensor, "batch pos d_model"], vocabulary: Vocabulary
+    ) -> Float[Tensor, "batch pos d_model"]:
+        logits = vocabulary.decode(state)
+        if self.decoding == "hard":
+            return F.embedding(logits.argmax(-1), vocabulary.W_E)
+        if self.top_k is not None and self.top_k < logits.shape[-1]:
+            logits, tokens = logits.topk(self.top_k, dim=-1)
+            embeddings = F.embedding(tokens, vocabulary.W_E)  # [batch pos top_k d_model]
+            return (self._weights(logits)[..., None, :] @ embeddings)[..., 0, :]
+        return self._weights(logits) @ vocabulary.W_E
+
+    def _weights(self, logits: Float[Tensor, "*axes token"]) -> Float[Tensor, "*axes token"]:
+        soft = (logits / self.tau).softmax(-1)
+        if self.decoding == "soft":
+            return soft
+        hard = torch.zeros_like(soft).scatter_(-1, soft.argmax(-1, keepdim=True), 1.0)
+        return hard + soft - soft.detach()

@@ -1,0 +1,163 @@
+"""A run is a folder: recipe, history, weights of many steps, card. No pickles.
+
+recipe.yaml · history.jsonl · model.safetensors · steps/{step}.safetensors · card.md · resume/
+"""
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from workbench.config import ConfigError, nearest
+from workbench.files import FileError, read_tensors
+from workbench.models import build_model, model_config
+from workbench.models.depth import DepthModel
+from workbench.recipe import Recipe, load_recipe
+from workbench.tasks import Task, task_from
+
+SHIPPED = Path(__file__).parent.parent / "checkpoints"
+
+
+class Run:
+    """One trained model with its task and the record of its training."""
+
+    def __init__(self, path: Path, device: str | torch.device = "cpu") -> None:
+        self.path = path
+        self.device = device
+        self.recipe: Recipe = load_recipe(path / "recipe.yaml")
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @property
+    def name(self) -> str:
+        """The recipe's name."""
+        return self.recipe.name
+
+    @cached_property
+    def task(self) -> Task:
+        """The task, with the run's own data."""
+        return task_from(self.recipe.task, self.recipe.seed)
+
+    @cached_property
+    def model(self) -> DepthModel:
+        """The final model; of a run still in training, its latest saved step."""
+        final = self.path / "model.safetensors"
+        if final.exists():
+            return self._load(final)
+        if not self.steps:
+            raise FileError(f"{self.path} holds no weights yet")
+        return self.model_at(self.steps[-1])
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """All measurements so far, one for each step and split."""
+        path = self.path / "history.jsonl"
+        if not path.exists():
+            return []
+        records = []
+        lines = path.read_text().splitlines()
+        for number, line in enumerate(lines):
+            try:
+                records.append(json.loads(line))
+            except json.JSONDecodeError:
+                if number + 1 < len(lines):  # the last line may be in the making
+                    raise FileError(f"{path}, line {number + 1} is no JSON") from None
+        return records
+
+    @property
+    def steps(self) -> list[int]:
+        """Steps whose weights are kept, in order."""
+        return sorted(
+            int(path.stem) for path in (self.path / "steps").glob("*.safetensors")
+            if path.stem.isdigit()
+        )
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether training has come to its end."""
+        return (self.path / "model.safetensors").exists()
+
+    def model_at(self, step: int) -> DepthModel:
+        """The model as it was after `step` steps.
+
+        Raises:
+            ConfigError: The weights of that step were not kept.
+        """
+        if step not in self.steps:
+            near = min(self.steps, key=lambda kept: abs(kept - step), default=None)
+            raise ConfigError(f"{self.name} keeps no step {step}; the nearest it keeps is {near}")
+        return self._load(self.path / "steps" / f"{step}.safetensors")
+
+    def push_to_hub(self, repo_id: str) -> str:
+        """Upload the run's folder, without its resume point, to the Hugging Face Hub."""
+        from huggingface_hub import HfApi
+
+        api = HfApi()
+        api.create_repo(repo_id, exist_ok=True)
+        return str(
+            api.upload_folder(
+                repo_id=repo_id, folder_path=self.path, ignore_patterns=["resume*/**", "*.new"]
+            )
+        )
+
+    def _load(self, path: Path) -> DepthModel:
+        model = build_model(model_config(self.recipe.model, f"recipe of {self.path.name}"))
+        load_weights(model, read_tensors(path), path)
+        model.tokenizer = self.task.vocabulary
+        return cast(DepthModel, model.to(self.device).eval())
+
+
+def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path) -> None:
+    """Put weights into a model, or name what does not fit.
+
+    Raises:
+        FileError: A tensor is missing, unexpected or of another shape.
+    """
+    own = model.state_dict()
+    missing, unexpected = sorted(own.keys() - weights.keys()), sorted(weights.keys() - own.keys())
+    if missing or unexpected:
+        parts = [f"lacks {', '.join(missing)}"] if missing else []
+        parts += [f"holds {', '.join(unexpected)} besides"] if unexpected else []
+        raise FileError(f"{path} {' and '.join(parts)}; it belongs to another model")
+    for name, tensor in weights.items():
+        if tensor.shape != own[name].shape:
+            raise FileError(
+                f"{path}: {name} is {list(tensor.shape)}; the recipe's model has "
+                f"{list(own[name].shape)}"
+            )
+    model.load_state_dict(weights)
+
+
+def run_folders() -> dict[str, Path]:
+    """Runs in ./runs and among those that ship, by name; one's own go before shipped ones."""
+    found: dict[str, Path] = {}
+    for root in (SHIPPED, Path("runs")):
+        for recipe in sorted(root.glob("*/recipe.yaml")):
+            found[recipe.parent.name] = recipe.parent
+    return dict(sorted(found.items()))
+
+
+def load_run(path_or_name: str | Path, device: str | torch.device = "cpu") -> Run:
+    """A run by its folder, its name, or `hub:owner/name`.
+
+    Raises:
+        FileError: There is no such run.
+    """
+    text = str(path_or_name)
+    if text.startswith("hub:"):
+        from huggingface_hub import snapshot_download
+
+        return Run(Path(snapshot_download(text.removeprefix("hub:"))), device)
+    path = Path(path_or_name)
+    if (path / "recipe.yaml").is_file():
+        return Run(path, device)
+    known = run_folders()
+    if text in known:
+        return Run(known[text], device)
+    if path.is_dir():
+        raise FileError(f"{path} is no run: it lacks recipe.yaml")
+    raise FileError(f"no run {text!r}; {nearest(text, known)}")

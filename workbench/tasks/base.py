@@ -1,0 +1,105 @@
+"""What every task gives: seeded, disjoint splits, a vocabulary, and how well one does unthinking."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from workbench.config import StrictModel, nearest
+from workbench.tasks.batch import Batch
+from workbench.vocabulary import WordVocabulary
+
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict
+
+
+class Task(ABC):
+    """Questions with answers, in splits; the same for the same parameters and seed anywhere."""
+
+    Config: ClassVar[type[StrictModel]]
+    vocabulary: WordVocabulary
+
+    @property
+    @abstractmethod
+    def splits(self) -> Mapping[str, Batch]:
+        """All rows of every split."""
+
+    @property
+    @abstractmethod
+    def n_ctx(self) -> int:
+        """Positions that the longest question needs."""
+
+    @abstractmethod
+    def shortcuts(self, split: str) -> dict[str, float]:
+        """Accuracy of the best guess from part of the question alone, by what it looks at."""
+
+    @abstractmethod
+    def question(self, text: str) -> Batch:
+        """One typed question as a batch of one row, with whatever the task knows of it.
+
+        Raises:
+            ValueError: The text is empty, has an unknown word, or is no question of this task.
+        """
+
+    @property
+    def d_vocab(self) -> int:
+        return len(self.vocabulary)
+
+    def split(self, name: str) -> Batch:
+        """All rows of a split.
+
+        Raises:
+            ValueError: There is no such split.
+        """
+        if name not in self.splits:
+            raise ValueError(f"no split {name!r}; {nearest(name, self.splits)}")
+        return self.splits[name]
+
+    def batch(self, split: str, n: int, seed: int = 0) -> Batch:
+        """`n` rows of a split, drawn without replacement; all of them if it has fewer.
+
+        Raises:
+            ValueError: There is no such split, or n is below 1.
+        """
+        if n < 1:
+            raise ValueError(f"n={n} must be at least 1")
+        rows = self.split(split)
+        chosen = np.random.default_rng(seed).permutation(len(rows))[:n]
+        return rows[torch.from_numpy(chosen)].trimmed()
+
+    def majority_rate(self, split: str) -> float:
+        """Accuracy of always giving the split's commonest answer."""
+        answers: Tensor = self.split(split).answer
+        return float(answers.bincount().max() / len(answers))
+
+    def dataset(self, split: str) -> "Dataset":
+        """A split as a `datasets.Dataset` of words."""
+        from datasets import Dataset
+
+        return Dataset.from_list(self.examples(self.split(split)))
+
+    def datasets(self) -> "DatasetDict":
+        """All splits as a `datasets.DatasetDict`."""
+        from datasets import DatasetDict
+
+        return DatasetDict({split: self.dataset(split) for split in self.splits})
+
+    def examples(self, batch: Batch) -> list[dict[str, object]]:
+        """Rows in words: question, answer, bridges, hops."""
+        words = self.vocabulary.words
+        rows = []
+        for row in range(len(batch)):
+            length = int(batch.length[row])
+            bridges = [words[b] for b in batch.bridge[row].tolist() if b >= 0]
+            rows.append(
+                {
+                    "question": self.vocabulary.decode(batch.tokens[row, :length].tolist()),
+                    "answer": words[int(batch.answer[row])],
+                    "bridges": bridges,
+                    "hops": int(batch.hops[row]),
+                }
+            )
+        return rows

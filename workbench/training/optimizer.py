@@ -1,0 +1,35 @@
+"""AdamW as a recipe describes it."""
+
+import math
+
+import torch
+
+from workbench.models.base import LatentModel
+from workbench.recipe import OptimizerConfig
+
+EMBEDDINGS = ("W_E", "W_pos", "W_U")
+
+
+def make_optimizer(model: LatentModel, cfg: OptimizerConfig) -> torch.optim.AdamW:
+    """Fused AdamW; maps named W_* are decayed, embeddings on request, biases and gains never."""
+    decayed, kept = [], []
+    for name, parameter in model.named_parameters():
+        weight = name.rsplit(".", 1)[-1]
+        wanted = cfg.decay_embeddings if weight in EMBEDDINGS else weight.startswith("W_")
+        (decayed if wanted else kept).append(parameter)
+    groups = [
+        {"params": decayed, "weight_decay": cfg.weight_decay},
+        {"params": kept, "weight_decay": 0.0},
+    ]
+    betas = (cfg.betas[0], cfg.betas[1])
+    return torch.optim.AdamW([g for g in groups if g["params"]], cfg.lr, betas, fused=True)
+
+
+def learning_rate(cfg: OptimizerConfig, step: int, n_steps: int) -> float:
+    """Of the update that makes step `step` + 1."""
+    if step < cfg.warmup:
+        return cfg.lr * (step + 1) / cfg.warmup
+    if cfg.schedule == "constant":
+        return cfg.lr
+    done = (step - cfg.warmup) / max(n_steps - cfg.warmup, 1)
+    return cfg.lr * 0.5 * (1 + math.cos(math.pi * done))

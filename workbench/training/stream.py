@@ -1,0 +1,84 @@
+"""The order of training data: batch i is a pure function of (seed, i)."""
+
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from workbench.config import ConfigError, nearest
+from workbench.tasks.base import Task
+from workbench.tasks.batch import Batch
+
+
+class BatchStream:
+    """Batches that hold a fixed number of rows of each split.
+
+    Each split runs through its rows in an order of its own, drawn anew for every epoch. The rows
+    stay on one device; nothing is loaded while training.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        mixture: Mapping[str, float] | None,
+        batch_size: int,
+        seed: int,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        shares = mixture or proportional(task)
+        for split in shares:
+            if split not in task.splits:
+                raise ConfigError(f"mixture: no split {split!r}; {nearest(split, task.splits)}")
+        self.seed = seed
+        self.rows = {split: task.split(split).to(device) for split in shares}
+        self.counts = _whole(shares, batch_size)
+        self._orders: dict[tuple[str, int], torch.Tensor] = {}
+
+    def batch(self, number: int) -> Batch:
+        """The rows of one step, splits one after the other."""
+        parts = []
+        for split, count in self.counts.items():
+            rows = self.rows[split]
+            parts.append(rows[self._places(split, number * count, count, len(rows))])
+        return Batch.cat(parts)
+
+    def epoch(self, number: int) -> float:
+        """How often the rows of the chains have been seen before batch `number`."""
+        split = "train_id" if "train_id" in self.counts else next(iter(self.counts))
+        return number * self.counts[split] / len(self.rows[split])
+
+    def _places(self, split: str, start: int, count: int, size: int) -> torch.Tensor:
+        """Rows start … start+count of the epochs' orders laid end to end."""
+        parts = []
+        while count:
+            epoch, offset = divmod(start, size)
+            part = self._order(split, epoch, size)[offset : offset + count]
+            parts.append(part)
+            start, count = start + len(part), count - len(part)
+        return torch.cat(parts)
+
+    def _order(self, split: str, epoch: int, size: int) -> torch.Tensor:
+        key = (split, epoch)
+        if key not in self._orders:
+            self._orders = {k: v for k, v in self._orders.items() if k[0] != split}
+            rng = np.random.default_rng([self.seed, zlib.crc32(split.encode()), epoch])
+            order = torch.from_numpy(rng.permutation(size))
+            self._orders[key] = order.to(self.rows[split].tokens.device)
+        return self._orders[key]
+
+
+def proportional(task: Task) -> dict[str, float]:
+    """Every training split in proportion to its size."""
+    sizes = {name: len(rows) for name, rows in task.splits.items() if name.startswith("train")}
+    return {name: size / sum(sizes.values()) for name, size in sizes.items()}
+
+
+def _whole(shares: Mapping[str, float], total: int) -> dict[str, int]:
+    """Shares as whole numbers that add up to the total, the largest remainders rounded up."""
+    counts = {split: int(share * total) for split, share in shares.items()}
+    left = total - sum(counts.values())
+    by_remainder = sorted(shares, key=lambda split: counts[split] - shares[split] * total)
+    for split in by_remainder[:left]:
+        counts[split] += 1
+    return {split: count for split, count in counts.items() if count}

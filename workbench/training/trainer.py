@@ -1,0 +1,284 @@
+"""The training loop, on `accelerate`: one recipe for CPU, one GPU or several.
+
+A run's folder is written as it goes: recipe first, history and steps while it trains, the point to
+go on from every `save.resume_every` steps, the final weights and the card at the end.
+"""
+
+import json
+import random
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from accelerate import Accelerator
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from workbench.card import write_card
+from workbench.config import ConfigError
+from workbench.files import write_tensors, write_text
+from workbench.instruments import GradientByLoop
+from workbench.models import build_model, model_config
+from workbench.models.depth import DepthModel
+from workbench.recipe import Recipe, SaveConfig, versions
+from workbench.tasks import Task, task_from
+from workbench.tasks.batch import Batch
+from workbench.training.measure import headline, measure, measured_rows
+from workbench.training.optimizer import learning_rate, make_optimizer
+from workbench.training.resume import load_point, save_point
+from workbench.training.stream import BatchStream
+
+
+class TrainingDiverged(RuntimeError):
+    """Loss or gradient is no longer a number; the weights are as they were before that step."""
+
+
+def train(recipe: Recipe, folder: Path, resume: bool = False, quiet: bool = False) -> Path:
+    """Make a run.
+
+    Args:
+        recipe: What to train.
+        folder: Where the run is written.
+        resume: Go on from where a killed run of the same recipe stopped, if it had begun.
+        quiet: Show no progress bar.
+
+    Returns:
+        The run's folder.
+
+    Raises:
+        ConfigError: The folder holds another run, or the recipe says something wrong.
+        TrainingDiverged: Loss or gradient is no longer finite.
+    """
+    trainer = Trainer(recipe, folder, quiet)
+    trainer.start(resume)
+    trainer.run()
+    return folder
+
+
+class Trainer:
+    """Everything that one run needs while it is being made."""
+
+    def __init__(self, recipe: Recipe, folder: Path, quiet: bool = False) -> None:
+        self.folder = folder
+        self.quiet = quiet
+        self.task, self.recipe = resolve(recipe)
+        self.cfg = self.recipe.training
+        random.seed(recipe.seed)
+        np.random.seed(recipe.seed)
+        torch.manual_seed(recipe.seed)
+        self.accelerator = Accelerator(mixed_precision=self.cfg.precision)
+        self.model = build_model(model_config(self.recipe.model)).train()
+        assert isinstance(self.model, DepthModel)
+        optimizer = make_optimizer(self.model, self.cfg.optimizer)
+        self.prepared, self.optimizer = self.accelerator.prepare(self.model, optimizer)
+        device = self.accelerator.device
+        self.stream = BatchStream(
+            self.task, self.cfg.mixture, self.cfg.batch_size, recipe.seed, device
+        )
+        self.measured = measured_rows(
+            self.task, self.cfg.measure.splits, self.cfg.measure.n, device
+        )
+        self.step = 0
+        self.seconds = 0.0  # of training so far, over all sessions
+
+    def start(self, resume: bool) -> None:
+        """Lay the folder out, or take up the point it holds."""
+        stored = self.folder / "recipe.yaml"
+        if stored.exists() and not resume:
+            raise ConfigError(
+                f"{self.folder} already holds a run; choose another --out, or --resume it"
+            )
+        if stored.exists():
+            self._check_same(stored)
+            point = load_point(self.folder, self.model, self.optimizer)
+            if point is not None:
+                self.step, self.seconds = point["step"], point["seconds"]
+        if self.accelerator.is_main_process:
+            (self.folder / "steps").mkdir(parents=True, exist_ok=True)
+            write_text(stored, self.recipe.to_yaml())
+            cut_history(self.folder / "history.jsonl", self.step)
+
+    def run(self) -> None:
+        """Train to the end, writing as it goes."""
+        total = self.cfg.steps
+        bar = tqdm(
+            total=total,
+            initial=self.step,
+            unit="step",
+            desc=self.recipe.name,
+            mininterval=1.0,
+            disable=self.quiet or not self.accelerator.is_main_process,
+        )
+        with bar:
+            if self.step == 0:
+                self._save_step()
+                self._log(None, 0.0, bar)
+            for number in range(self.step, total):
+                last = number + 1 == total
+                measured = last or (number + 1) % self.cfg.measure.every == 0
+                began = time.perf_counter()
+                watch = GradientByLoop() if measured else None
+                loss, norm = self._update(number, watch)
+                self.step = number + 1
+                self.seconds += time.perf_counter() - began
+                bar.update()
+                if measured:
+                    bar.set_postfix_str(f"loss {loss:.3f}")
+                    self._log(watch, norm, bar)
+                self._keep(last)
+        self._finish()
+
+    def _update(self, number: int, watch: GradientByLoop | None) -> tuple[float, float]:
+        """One optimiser step; returns loss and gradient norm before clipping."""
+        rate = learning_rate(self.cfg.optimizer, number, self.cfg.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        with watch.watch(self.model) if watch else nullcontext():
+            loss = self._loss(self.stream.batch(number))
+        self.accelerator.backward(loss)
+        norm = self.accelerator.clip_grad_norm_(
+            self.prepared.parameters(), self.cfg.optimizer.clip
+        )
+        if not bool(torch.isfinite(norm)):
+            self.optimizer.zero_grad()
+            raise TrainingDiverged(
+                f"step {number + 1}: the loss is {float(loss.detach()):g} and the norm of its gradient "
+                f"{float(norm):g}; the step was not taken. A lower optimizer.lr or a longer "
+                "warmup may help"
+            )
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return (float(loss.detach()), float(norm)) if watch else (0.0, 0.0)
+
+    def _loss(self, batch: Batch) -> Tensor:
+        """Mean cross-entropy of the answers after the last loop, computed without padding."""
+        total = torch.zeros((), device=batch.tokens.device)
+        for part in self._parts(batch):
+            logits = self.prepared(**part.inputs, logits_at=part.read_at)
+            total = total + F.cross_entropy(logits.float(), part.answer, reduction="sum")
+        return total / len(batch) * self.accelerator.num_processes
+
+    def _parts(self, batch: Batch) -> Iterator[Batch]:
+        """This process's rows: by length, or padded where one forward must answer one backward."""
+        if self.accelerator.num_processes == 1:
+            return batch.by_length()
+        n, rank = self.accelerator.num_processes, self.accelerator.process_index
+        return iter([batch[slice(rank, None, n)].trimmed()])
+
+    def _log(self, watch: GradientByLoop | None, norm: float, bar: "tqdm[Any]") -> None:
+        """Add one line a split to the history."""
+        if not self.accelerator.is_main_process:
+            return
+        records = {split: measure(self.model, rows) for split, rows in self.measured.items()}
+        bar.set_description_str(f"{self.recipe.name} {headline(records)}")
+        gradient = {
+            "gradient_norm": norm if watch else None,
+            "gradient_norm_by_loop": watch.norms if watch else None,
+        }
+        where = {
+            "step": self.step,
+            "epoch": self.stream.epoch(self.step),
+            "stage": 0,
+            "learning_rate": self.optimizer.param_groups[0]["lr"] if self.step else 0.0,
+        }
+        with (self.folder / "history.jsonl").open("a") as file:
+            for split, record in records.items():
+                line = where | {"split": split} | record | gradient | {"seconds": self.seconds}
+                file.write(json.dumps(line) + "\n")
+
+    def _keep(self, last: bool) -> None:
+        if not self.accelerator.is_main_process:
+            return
+        if is_saved(self.cfg.save, self.step) or last:
+            self._save_step()
+        if self.step % self.cfg.save.resume_every == 0 and not last:
+            state = {"step": self.step, "seconds": self.seconds}
+            save_point(self.folder, self.model, self.optimizer.optimizer, state)
+
+    def _save_step(self) -> None:
+        """Keep the weights of this step, in half the bytes."""
+        path = self.folder / "steps" / f"{self.step}.safetensors"
+        half = {name: t.to(torch.bfloat16) for name, t in self.model.state_dict().items()}
+        write_tensors(path, half)
+
+    def _finish(self) -> None:
+        if not self.accelerator.is_main_process:
+            return
+        write_card(self.folder, self.recipe, self.task, self.model)
+        state = {"step": self.step, "seconds": self.seconds}
+        save_point(self.folder, self.model, self.optimizer.optimizer, state)
+        write_tensors(self.folder / "model.safetensors", self.model.state_dict())
+
+    def _check_same(self, stored: Path) -> None:
+        from workbench.recipe import load_recipe
+
+        ours, theirs = (
+            r.model_dump(exclude={"versions", "commit", "name", "about"})
+            for r in (self.recipe, load_recipe(stored))
+        )
+        if ours != theirs:
+            changed = [key for key in ours if ours[key] != theirs[key]]
+            raise ConfigError(
+                f"{self.folder} holds a run of another recipe (it differs in "
+                f"{', '.join(changed)}); resume with the recipe it was begun with"
+            )
+
+
+def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
+    """The task of a recipe, and the recipe with every value written out."""
+    task = task_from(recipe.task, recipe.seed)
+    shape = {"d_vocab": task.d_vocab, "n_ctx": task.n_ctx} | recipe.model
+    if shape["d_vocab"] < task.d_vocab or shape["n_ctx"] < task.n_ctx:
+        raise ConfigError(
+            f"the task needs d_vocab={task.d_vocab} and n_ctx={task.n_ctx}; the recipe has "
+            f"{shape['d_vocab']} and {shape['n_ctx']}"
+        )
+    cfg = model_config(shape)
+    sizes = {"name": recipe.task["name"]} | task.cfg.model_dump()
+    return task, recipe.model_copy(
+        update={
+            "task": sizes,
+            "model": cfg.model_dump(),
+            "versions": dict(versions()),
+            "commit": commit(),
+        }
+    )
+
+
+def commit() -> str | None:
+    """The commit of the code that is running, if it runs from a checkout."""
+    head = Path(__file__).parents[2] / ".git" / "HEAD"
+    if not head.is_file():
+        return None
+    text = head.read_text().strip()
+    if not text.startswith("ref: "):
+        return text
+    branch = head.parent / text.removeprefix("ref: ")
+    return branch.read_text().strip() if branch.is_file() else None
+
+
+def is_saved(cfg: SaveConfig, step: int) -> bool:
+    """Whether the weights of a step are kept."""
+    if step <= cfg.dense_until:
+        return step % cfg.dense_every == 0
+    return step % cfg.every == 0
+
+
+def cut_history(path: Path, step: int) -> None:
+    """Drop measurements later than `step`, and a line that a kill left half-written."""
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text().splitlines():
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError:
+            break
+        if record["step"] <= step and step:
+            kept.append(line)
+    write_text(path, "".join(line + "\n" for line in kept))
