@@ -72,7 +72,8 @@ class Run:
     def steps(self) -> list[int]:
         """Steps whose weights are kept, in order."""
         return sorted(
-            int(path.stem) for path in (self.path / "steps").glob("*.safetensors")
+            int(path.stem)
+            for path in (self.path / "steps").glob("*.safetensors")
             if path.stem.isdigit()
         )
 

@@ -82,9 +82,9 @@ class Attention(nn.Module):
         heard = is_heard(self.hook_attn_scores, self.hook_pattern)
         mix = self._explicit if heard else self._fused
         z = self.hook_z(mix(q, k, v, context.allowed))
-        return torch.addmm(
-            self.b_O, z.flatten(0, 1).flatten(1), self.W_O.flatten(0, 1)
-        ).unflatten(0, x.shape[:2])
+        return torch.addmm(self.b_O, z.flatten(0, 1).flatten(1), self.W_O.flatten(0, 1)).unflatten(
+            0, x.shape[:2]
+        )
 
     def _project(self, x: Tensor) -> tuple[Tensor, ...]:
         """Queries, keys and values by one matrix product."""

@@ -131,7 +131,9 @@ class LatentModel(HookedRootModule, ABC):
         rows = [self._words().encode(line) for line in ([text] if isinstance(text, str) else text)]
         if len({len(row) for row in rows}) > 1:
             lengths = ", ".join(str(len(row)) for row in rows)
-            raise ValueError(f"texts of {lengths} words do not fit one tensor; batch them by length")
+            raise ValueError(
+                f"texts of {lengths} words do not fit one tensor; batch them by length"
+            )
         return torch.tensor(rows, device=self.device)
 
     def to_string(self, tokens: Tensor | Sequence[int]) -> str | list[str]:
@@ -296,5 +298,3 @@ class LatentModel(HookedRootModule, ABC):
             model = type(self)(self.cfg).to(self.device)
         model.tokenizer = self.tokenizer
         return model.eval()
-
-

@@ -140,9 +140,7 @@ class DepthModel(LatentModel):
         words = self.hook_embed(self.embed(tokens))
         if self.cfg.positional_embedding_type != "standard":
             return Embedding(words, None)
-        return Embedding(
-            words, self.hook_pos_embed(self.pos_embed(where.positions, len(tokens)))
-        )
+        return Embedding(words, self.hook_pos_embed(self.pos_embed(where.positions, len(tokens))))
 
     def _note_valid(self, loops: int | Tensor, n_loops: int, n_batch: int) -> None:
         if isinstance(loops, int):

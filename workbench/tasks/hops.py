@@ -182,9 +182,7 @@ class HopTask(Task):
             )
         nodes = [tokens[0]]
         for relation in tokens[1:]:
-            edges = dict(
-                zip(*(column[nodes[-1] - graph.first].tolist() for column in graph[1:]))
-            )
+            edges = dict(zip(*(column[nodes[-1] - graph.first].tolist() for column in graph[1:])))
             if relation not in edges:
                 known = ", ".join(self.vocabulary.words[r] for r in sorted(edges))
                 raise ValueError(

@@ -141,9 +141,7 @@ class Trainer:
         with watch.watch(self.model) if watch else nullcontext():
             loss = self._loss(self.stream.batch(number))
         self.accelerator.backward(loss)
-        norm = self.accelerator.clip_grad_norm_(
-            self.prepared.parameters(), self.cfg.optimizer.clip
-        )
+        norm = self.accelerator.clip_grad_norm_(self.prepared.parameters(), self.cfg.optimizer.clip)
         if not bool(torch.isfinite(norm)):
             self.optimizer.zero_grad()
             raise TrainingDiverged(

@@ -1,0 +1,28 @@
+"""Analyses of latent-recurrent models: f(model, batch, *, options) -> Result.
+
+`ANALYSES` maps names to functions. A Result has `.figure()`, `.to_frame()` and `.summary()`.
+`analyse` runs one by name on a run and keeps where its numbers came from.
+"""
+
+from analyses.analyse import ANALYSES, Analysed, analyse, find
+from analyses.attention import attention
+from analyses.bridge_alignment import bridge_alignment
+from analyses.gate_maps import gate_maps
+from analyses.logit_lens import logit_lens
+from analyses.realignment import realignment
+from analyses.result import Result
+from analyses.stage_collapse import stage_collapse
+
+__all__ = [
+    "ANALYSES",
+    "Analysed",
+    "Result",
+    "analyse",
+    "attention",
+    "bridge_alignment",
+    "find",
+    "gate_maps",
+    "logit_lens",
+    "realignment",
+    "stage_collapse",
+]

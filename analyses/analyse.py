@@ -1,0 +1,202 @@
+"""One analysis of one run by name, with a record of where its numbers came from."""
+
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from analyses.attention import attention
+from analyses.bridge_alignment import bridge_alignment
+from analyses.gate_maps import gate_maps
+from analyses.logit_lens import logit_lens
+from analyses.realignment import realignment
+from analyses.result import Result
+from analyses.stage_collapse import stage_collapse
+from workbench.config import ConfigError, nearest
+from workbench.edits import Edit, edit_hooks, parse_edits, to_plain
+from workbench.files import write_text
+from workbench.models.depth import DepthModel
+from workbench.runs import Run, load_run
+from workbench.tasks.batch import Batch
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+ANALYSES: dict[str, Callable[..., Result]] = {
+    "logit_lens": logit_lens,
+    "bridge_alignment": bridge_alignment,
+    "gate_maps": gate_maps,
+    "realignment": realignment,
+    "stage_collapse": stage_collapse,
+    "attention": attention,
+}
+OF_SPLITS = {
+    "bridge_alignment",
+    "gate_maps",
+    "realignment",
+}  # given every split unless one is named
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Which run, weights, rows and interventions a result is of."""
+
+    run: str
+    step: int | None
+    split: str | list[str] | None
+    loops: int | None
+    edits: list[dict[str, Any]]
+    n: int | None
+    seed: int
+    options: dict[str, Any]
+
+    def line(self) -> str:
+        """In a few words, for the foot of a figure."""
+        parts = [self.run, "final weights" if self.step is None else f"step {self.step}"]
+        if self.split is not None:
+            parts.append(self.split if isinstance(self.split, str) else ", ".join(self.split))
+        if self.n is not None:
+            parts.append(f"n={self.n}, seed {self.seed}")
+        if self.loops is not None:
+            parts.append(f"{self.loops} loops")
+        if self.edits:
+            parts.append(f"{len(self.edits)} edits")
+        return " · ".join(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Analysed:
+    """A result and its provenance."""
+
+    name: str
+    result: Result
+    provenance: Provenance
+
+    def figure(self) -> "go.Figure":
+        """The result's figure with its provenance at the foot."""
+        figure = self.result.figure()
+        figure.add_annotation(
+            text=self.provenance.line(),
+            xref="paper",
+            yref="paper",
+            x=1,
+            y=-0.18,
+            yanchor="top",
+            showarrow=False,
+            font={"size": 10, "color": "#777777"},
+        )
+        return figure
+
+    def summary(self) -> str:
+        """The result's finding in one line."""
+        return self.result.summary()
+
+    def to_plain(self) -> dict[str, Any]:
+        """The result's fields and the provenance, as data for JSON."""
+        return {"analysis": self.name} | asdict(self.provenance) | self.result.to_plain()
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write NAME.csv, NAME.html and NAME.json; returns their paths."""
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [folder / f"{self.name}.{end}" for end in ("csv", "html", "json")]
+        write_text(paths[0], self.result.to_frame().to_csv(index=False))
+        write_text(paths[1], cast(str, self.figure().to_html(include_plotlyjs=True)))
+        write_text(paths[2], json.dumps(self.to_plain(), allow_nan=False))
+        return paths
+
+
+def find(name: str) -> Callable[..., Result]:
+    """An analysis by name.
+
+    Raises:
+        ConfigError: There is no such analysis.
+    """
+    if name not in ANALYSES:
+        raise ConfigError(f"no analysis {name!r}; {nearest(name, ANALYSES)}")
+    return ANALYSES[name]
+
+
+def analyse(
+    name: str,
+    run: Run | str | Path,
+    *,
+    step: int | None = None,
+    split: str | None = None,
+    question: str | None = None,
+    n: int = 500,
+    seed: int = 0,
+    n_loops: int | None = None,
+    edits: Sequence[Edit | Mapping[str, Any]] = (),
+    model: DepthModel | None = None,
+    **options: Any,
+) -> Analysed:
+    """Run an analysis on a run.
+
+    Args:
+        name: The analysis, one of `ANALYSES`.
+        run: A run, its folder or its name.
+        step: A saved step; the final weights by default.
+        split: Whose rows to look at; by default every split, or test_ood where one is wanted.
+        question: One typed question in place of a split.
+        n: Rows of each split to draw.
+        seed: Of the draw.
+        n_loops: Loops to run; by default as many as the run was trained with.
+        edits: Interventions to make.
+        model: A twin of the run's model to use instead of loading it.
+        **options: The analysis's own options.
+
+    Raises:
+        ConfigError: A name, step, split, option or edit does not exist or does not fit.
+    """
+    function = find(name)
+    run = run if isinstance(run, Run) else load_run(run)
+    _check_options(name, function, options)
+    if "run" in inspect.signature(function).parameters:
+        plain = Provenance(run.name, None, None, None, [], None, seed, options)
+        return Analysed(name, function(run, **options), plain)
+    if model is None:
+        model = run.model if step is None else run.model_at(step)
+    made = [e if isinstance(e, Edit) else parse_edits([dict(e)])[0] for e in edits]
+    batches = _batches(name, run, split, question, n, seed, model)
+    if isinstance(batches, dict) and made:
+        raise ConfigError(f"edits are of one batch; name a --split for {name}")
+    rows = next(iter(batches.values())) if isinstance(batches, dict) else batches
+    with model.hooks(fwd_hooks=edit_hooks(made, model, rows)):
+        result = function(model, batches, n_loops=n_loops, **options)
+    where = list(batches) if isinstance(batches, dict) else (split or question or "test_ood")
+    count = None if question else n
+    return Analysed(
+        name,
+        result,
+        Provenance(run.name, step, where, n_loops, to_plain(made), count, seed, options),
+    )
+
+
+def _batches(
+    name: str,
+    run: Run,
+    split: str | None,
+    question: str | None,
+    n: int,
+    seed: int,
+    model: DepthModel,
+) -> Batch | dict[str, Batch]:
+    if question is not None:
+        return run.task.question(question).to(model.device)
+    if split is None and name in OF_SPLITS:
+        splits = [s for s, rows in run.task.splits.items() if bool((rows.bridge >= 0).any())]
+        return {s: run.task.batch(s, n, seed).to(model.device) for s in splits}
+    return run.task.batch(split or "test_ood", n, seed).to(model.device)
+
+
+def _check_options(name: str, function: Callable[..., Result], options: Mapping[str, Any]) -> None:
+    known = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "n_loops"
+    ]
+    for option in options:
+        if option not in known:
+            raise ConfigError(f"{name} has no option {option!r}; {nearest(option, known)}")

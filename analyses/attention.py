@@ -1,0 +1,131 @@
+"""Where does each head look, in each loop?"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from analyses.labels import loop_label, position_labels
+from analyses.result import Result
+from workbench.models.depth import DepthModel
+from workbench.tasks.batch import Batch
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+
+@dataclass(frozen=True, eq=False)
+class Attention(Result):
+    """Attention patterns by loop and head, mean over the questions of a batch.
+
+    The control looks evenly at all positions that a query may see.
+    """
+
+    pattern: Float[Tensor, "loop layer head query_pos key_pos"]
+    sd: Float[Tensor, "loop layer head query_pos key_pos"]
+    """Standard deviation between questions."""
+    uniform: Float[Tensor, "query_pos key_pos"]
+    labels: tuple[str, ...]
+    n: int
+
+    def to_frame(self) -> "pd.DataFrame":
+        import pandas as pd
+
+        rows = []
+        for at in torch.cartesian_prod(*(torch.arange(n) for n in self.pattern.shape)).tolist():
+            loop, layer, head, query, key = at
+            if key <= query:
+                rows.append(
+                    {
+                        "state": loop_label(loop),
+                        "layer": layer,
+                        "head": head,
+                        "query": self.labels[query],
+                        "key": self.labels[key],
+                        "weight": float(self.pattern[tuple(at)]),
+                        "sd": float(self.sd[tuple(at)]),
+                        "uniform": float(self.uniform[query, key]),
+                    }
+                )
+        return pd.DataFrame(rows)
+
+    def figure(self) -> "go.Figure":
+        import plotly.graph_objects as go
+        from plotly.subplots import make_subplots
+
+        from analyses.style import styled
+
+        n_loops, n_layers, n_heads = self.pattern.shape[:3]
+        titles = [
+            f"loop {loop + 1} · layer {layer} · head {head}"
+            for loop in range(n_loops)
+            for layer in range(n_layers)
+            for head in range(n_heads)
+        ]
+        figure = make_subplots(
+            n_loops * n_layers, n_heads, subplot_titles=titles, vertical_spacing=0.12
+        )
+        ticks = {"tickvals": list(range(len(self.labels))), "ticktext": list(self.labels)}
+        for panel, pattern in enumerate(self.pattern.flatten(0, 2)):
+            heat = go.Heatmap(z=pattern.tolist(), coloraxis="coloraxis", texttemplate="%{z:.2f}")
+            figure.add_trace(heat, row=panel // n_heads + 1, col=panel % n_heads + 1)
+        figure.update_xaxes(**ticks)
+        figure.update_yaxes(**ticks, autorange="reversed")
+        figure.update_layout(
+            coloraxis={"colorscale": "Purples", "cmin": 0, "cmax": 1, "colorbar_title": "weight"}
+        )
+        title = "Where each head looks (rows ask, columns are looked at)"
+        return styled(figure, title, height=120 + 260 * n_loops * n_layers)
+
+    def summary(self) -> str:
+        loop, layer, head = (
+            int(x)
+            for x in torch.unravel_index(
+                self._sharpness().flatten().argmax(), self._sharpness().shape
+            )
+        )
+        return (
+            f"sharpest at the last position: layer {layer}, head {head} in loop {loop + 1}, which "
+            f"looks at {self.labels[int(self.pattern[loop, layer, head, -1].argmax())]} with "
+            f"{self.pattern[loop, layer, head, -1].max():.2f} (evenly it would be "
+            f"{self.uniform[-1, 0]:.2f}; n={self.n})"
+        )
+
+    def _sharpness(self) -> Float[Tensor, "loop layer head"]:
+        return self.pattern[..., -1, :].amax(-1)
+
+
+@torch.no_grad()
+def attention(model: DepthModel, batch: Batch, *, n_loops: int | None = None) -> Attention:
+    """Attention patterns of the looped blocks, loop by loop.
+
+    Args:
+        model: The model; hooks that are open on it act.
+        batch: Questions of one length.
+        n_loops: Loops to run; by default as many as it was trained with.
+
+    Raises:
+        ValueError: The questions differ in length, so that positions do not line up.
+    """
+    if len(batch.length.unique()) > 1:
+        raise ValueError("attention is averaged by position; give questions of one length")
+    places = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.cfg.n_layers)]
+    _, cache = model.run_with_cache(**batch.inputs, n_loops=n_loops, names_filter=places)
+    patterns = torch.stack([cache[place] for place in places], dim=1)
+    n_pos = patterns.shape[-1]
+    uniform = torch.ones(n_pos, n_pos).tril() / torch.arange(1, n_pos + 1)[:, None]
+    words = (
+        model.to_str_tokens(batch.tokens[0])
+        if len(batch) == 1 and model.tokenizer is not None
+        else [""] * n_pos
+    )
+    return Attention(
+        pattern=patterns.mean(2).cpu(),
+        sd=patterns.std(2, correction=0).cpu(),
+        uniform=uniform,
+        labels=tuple(label.strip() for label in position_labels(words)),
+        n=len(batch),
+    )

@@ -1,0 +1,18 @@
+"""How loops and positions are called wherever people read them."""
+
+from collections.abc import Sequence
+
+
+def loop_label(loop: int) -> str:
+    """Code numbers loops from 0; people read `after loop 1`; −1 is the input of the first."""
+    return "input" if loop < 0 else f"after loop {loop + 1}"
+
+
+def loop_labels(n_loops: int, with_input: bool = False) -> list[str]:
+    """Labels of all loops in order, the input before them if wanted."""
+    return [loop_label(loop) for loop in range(-1 if with_input else 0, n_loops)]
+
+
+def position_labels(words: Sequence[str]) -> list[str]:
+    """Position and word, so that a word that comes twice keeps two columns."""
+    return [f"{position} {word}" for position, word in enumerate(words)]

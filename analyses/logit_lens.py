@@ -1,0 +1,250 @@
+"""What does each loop say at each position? The readout, applied to the state after every loop."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from analyses.labels import loop_labels, position_labels
+from analyses.result import Result
+from workbench.models.depth import DepthModel
+from workbench.tasks.batch import Batch
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+STATE_PRE = "recurrence.hook_state_pre"
+STATE = "recurrence.hook_state_post"
+
+
+@dataclass(frozen=True, eq=False)
+class LogitLens(Result):
+    """Decoded tokens and probabilities; row 0 is the input, row r + 1 the state after loop r.
+
+    Every row is normalised by its own statistics with the model's final norm, and the last row
+    equals the model's output.
+    """
+
+    token: Int[Tensor, "batch row pos top"]
+    """Likeliest tokens, the likeliest first."""
+    probability: Float[Tensor, "batch row pos top"]
+    answer_probability: Float[Tensor, "batch row pos"]
+    bridge_probability: Float[Tensor, "batch row pos hop"]
+    """NaN where a row has no such bridge."""
+    entropy: Float[Tensor, "batch row pos"]
+    """Of the decoded distribution, in nats."""
+    control_answer: Float[Tensor, "row pos"]
+    """Mean probability of the answer under the lens of an untrained twin."""
+    control_bridge: Float[Tensor, "row pos"]
+    """Mean probability of the bridges under the lens of an untrained twin."""
+    answer_at: Int[Tensor, " batch"]
+    words: tuple[str, ...]
+    questions: tuple[tuple[str, ...], ...]
+
+    @property
+    def rows(self) -> list[str]:
+        """Labels of the rows."""
+        return loop_labels(self.token.shape[1] - 1, with_input=True)
+
+    def to_frame(self) -> "pd.DataFrame":
+        import pandas as pd
+
+        found = []
+        for example, words in enumerate(self.questions):
+            for row, label in enumerate(self.rows):
+                for pos, word in enumerate(words):
+                    at = (example, row, pos)
+                    found.append(
+                        {
+                            "question": " ".join(words),
+                            "state": label,
+                            "position": pos,
+                            "word": word,
+                            "decoded": self.words[int(self.token[at][0])],
+                            "probability": float(self.probability[at][0]),
+                            "answer_probability": float(self.answer_probability[at]),
+                            "bridge_probability": float(self.bridge_probability[at].nansum())
+                            if self.bridge_probability[at].isfinite().any()
+                            else float("nan"),
+                            "entropy": float(self.entropy[at]),
+                        }
+                    )
+        return pd.DataFrame(found)
+
+    def figure(self) -> "go.Figure":
+        return self._figure_of_one() if len(self.questions) == 1 else self._figure_of_many()
+
+    def _figure_of_one(self) -> "go.Figure":
+        """The grid of decoded words of one question."""
+        import plotly.graph_objects as go
+
+        from analyses.style import styled
+
+        words = self.questions[0]
+        top = self.probability[0, :, : len(words), 0]
+        text = [
+            [self.words[int(self.token[0, row, pos, 0])] for pos in range(len(words))]
+            for row in range(len(self.rows))
+        ]
+        hover = [
+            [
+                "<br>".join(
+                    f"{_escape(self.words[int(t)])} {float(p):.3f}"
+                    for t, p in zip(
+                        self.token[0, row, pos], self.probability[0, row, pos], strict=True
+                    )
+                )
+                for pos in range(len(words))
+            ]
+            for row in range(len(self.rows))
+        ]
+        shown = [
+            [f"{_escape(text[r][p])}<br>{top[r, p]:.2f}" for p in range(len(words))]
+            for r in range(len(self.rows))
+        ]
+        figure = go.Figure(
+            go.Heatmap(
+                z=top.tolist(),
+                text=shown,
+                texttemplate="%{text}",
+                customdata=hover,
+                hovertemplate="%{customdata}<extra></extra>",
+                colorscale="Blues",
+                zmin=0,
+                zmax=1,
+                colorbar={"title": "probability"},
+            )
+        )
+        figure.update_xaxes(
+            tickvals=list(range(len(words))),
+            ticktext=[_escape(label) for label in position_labels(words)],
+            title="position",
+        )
+        figure.update_yaxes(tickvals=list(range(len(self.rows))), ticktext=self.rows)
+        figure.update_yaxes(autorange="reversed")
+        title = f"What each loop says: {_escape(' '.join(words))}"
+        return styled(figure, title, height=140 + 80 * len(self.rows))
+
+    def _figure_of_many(self) -> "go.Figure":
+        """Mean probability of bridge and answer by row and position, beside the untrained twin."""
+        import plotly.graph_objects as go
+        from plotly.subplots import make_subplots
+
+        from analyses.style import styled
+
+        bridge = self.bridge_probability.flatten(3).nansum(3)
+        bridge = bridge.where(self.bridge_probability.isfinite().any(3), torch.nan)
+        panels = {
+            "bridge": bridge.nanmean(0),
+            "answer": self.answer_probability.mean(0),
+            "bridge, untrained twin": self.control_bridge,
+            "answer, untrained twin": self.control_answer,
+        }
+        figure = make_subplots(2, 2, subplot_titles=list(panels), vertical_spacing=0.16)
+        for number, values in enumerate(panels.values()):
+            heat = go.Heatmap(
+                z=values.tolist(),
+                x=[f"position {pos}" for pos in range(values.shape[1])],
+                y=self.rows,
+                texttemplate="%{z:.2f}",
+                coloraxis="coloraxis",
+            )
+            figure.add_trace(heat, row=number // 2 + 1, col=number % 2 + 1)
+        figure.update_yaxes(autorange="reversed")
+        figure.update_layout(
+            coloraxis={"colorscale": "Blues", "cmin": 0, "cmax": 1, "colorbar_title": "probability"}
+        )
+        title = f"Logit lens after each loop, mean of {len(self.questions)} questions"
+        return styled(figure, title, height=560)
+
+    def summary(self) -> str:
+        last = self.answer_probability.shape[1] - 1
+        rows = torch.arange(len(self.answer_at))
+        answer = self.answer_probability[rows, last, self.answer_at].mean()
+        parts = [f"P(answer) after loop {last} is {answer:.3f}"]
+        if bool(self.bridge_probability.isfinite().any()) and last:
+            bridge = self.bridge_probability[:, 1].flatten(2).nanmean(0).amax()
+            parts.append(f"P(bridge) after loop 1 is {bridge:.3f} at its best position")
+        return f"{'; '.join(parts)} (n={len(rows)}; untrained {self.control_answer.max():.3f})"
+
+
+@torch.no_grad()
+def logit_lens(
+    model: DepthModel, batch: Batch, *, n_loops: int | None = None, top: int = 5
+) -> LogitLens:
+    """Decode the state after every loop at every position.
+
+    Args:
+        model: The model; hooks that are open on it act.
+        batch: The questions.
+        n_loops: Loops to run; by default as many as it was trained with.
+        top: Decoded tokens to keep; a smaller vocabulary gives as many as it has.
+
+    Raises:
+        RuntimeError: The readout of the last state is not the model's output, so that the lens
+            would not show what the model says.
+    """
+    probabilities = _decoded(model, batch, n_loops, check=True)  # [batch row pos token]
+    twin = model.untrained()
+    control = _decoded(twin, batch, n_loops, check=False)
+    answer, bridge = _of(probabilities, batch)
+    control_answer, control_bridge = _of(control, batch)
+    best = probabilities.topk(min(top, probabilities.shape[-1]), dim=-1)
+    words = _vocabulary(model)
+    return LogitLens(
+        token=best.indices.cpu(),
+        probability=best.values.cpu(),
+        answer_probability=answer.cpu(),
+        bridge_probability=bridge.cpu(),
+        entropy=torch.special.entr(probabilities).sum(-1).cpu(),
+        control_answer=control_answer.mean(0).cpu(),
+        control_bridge=control_bridge.flatten(3).nanmean(3).nanmean(0).cpu()
+        if bridge.shape[3]
+        else torch.full_like(control_answer.mean(0), torch.nan).cpu(),
+        answer_at=batch.read_at.cpu(),
+        words=words,
+        questions=tuple(
+            tuple(words[token] for token in tokens[:length])
+            for tokens, length in zip(batch.tokens.tolist(), batch.length.tolist(), strict=True)
+        ),
+    )
+
+
+def _decoded(
+    model: DepthModel, batch: Batch, n_loops: int | None, check: bool
+) -> Float[Tensor, "batch row pos d_vocab"]:
+    """Probabilities that the input and each state decode to."""
+    logits, cache = model.run_with_cache(
+        **batch.inputs, n_loops=n_loops, names_filter=[STATE_PRE, STATE]
+    )
+    states = [cache[STATE_PRE][0], *cache[STATE]]
+    read = torch.stack([model.readout(state, **batch.inputs) for state in states], dim=1)
+    if check and not torch.allclose(read[:, -1], logits, rtol=1e-4, atol=1e-4):
+        raise RuntimeError(
+            "the readout of the last state is not the model's output; is a hook open on ln_final?"
+        )
+    return read.softmax(-1)
+
+
+def _of(probabilities: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Probabilities of answer [batch row pos] and bridges [batch row pos hop]."""
+    shape = probabilities.shape[:3]
+    answer = batch.answer[:, None, None, None].expand(*shape, 1)
+    bridge = batch.bridge.clamp(min=0)[:, None, None].expand(*shape, -1)
+    absent = (batch.bridge < 0)[:, None, None]
+    found = probabilities.gather(3, bridge).masked_fill(absent, torch.nan)
+    return probabilities.gather(3, answer)[..., 0], found
+
+
+def _vocabulary(model: DepthModel) -> tuple[str, ...]:
+    if model.tokenizer is None:
+        return tuple(str(token) for token in range(model.cfg.d_vocab))
+    return model.tokenizer.words
+
+
+def _escape(word: str) -> str:
+    """A word as plotly shows it literally, tags included."""
+    return word.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

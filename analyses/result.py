@@ -1,0 +1,54 @@
+"""What every analysis returns: frozen numbers with three ways to look at them."""
+
+import dataclasses
+import typing
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+
+class Result(ABC):
+    """Numbers of one analysis. Subclasses are frozen dataclasses whose fields say their axes."""
+
+    @abstractmethod
+    def figure(self) -> "go.Figure":
+        """The finding as a picture, its control beside it."""
+
+    @abstractmethod
+    def to_frame(self) -> "pd.DataFrame":
+        """The numbers as a tidy table, one row for each point of the figure."""
+
+    @abstractmethod
+    def summary(self) -> str:
+        """The finding in one line."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """All fields as data for JSON; a tensor as nested lists with the names of its axes."""
+        hints = typing.get_type_hints(type(self), include_extras=True)
+        fields = dataclasses.fields(typing.cast(Any, self))
+        return {f.name: _plain(getattr(self, f.name), hints[f.name]) for f in fields}
+
+
+def _plain(value: Any, hint: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return {"axes": str(getattr(hint, "dim_str", "")).split(), "values": _listed(value)}
+    if isinstance(value, tuple):
+        return [_plain(item, None) for item in value]
+    if isinstance(value, dict):
+        (_, inner) = typing.get_args(hint) or (None, None)
+        return {str(key): _plain(item, inner) for key, item in value.items()}
+    return value
+
+
+def _listed(tensor: torch.Tensor) -> Any:
+    """Nested lists; what is not a number becomes null, which JSON has."""
+    array = tensor.detach().cpu().double().numpy()
+    if tensor.dtype in (torch.int64, torch.bool):
+        return tensor.tolist()
+    return np.where(np.isfinite(array), array, np.array(None, dtype=object)).tolist()

@@ -1,0 +1,26 @@
+"""Batches by split: what an analysis is given when it compares splits."""
+
+from collections.abc import Mapping
+
+from workbench.tasks.batch import Batch
+
+Batches = Batch | Mapping[str, Batch]
+
+
+def by_split(batch: Batches) -> dict[str, Batch]:
+    """Batches by the name of their split; a lone batch has the name `batch`."""
+    return {"batch": batch} if isinstance(batch, Batch) else dict(batch)
+
+
+def with_bridges(batch: Batches) -> dict[str, Batch]:
+    """The splits that have bridges at all.
+
+    Raises:
+        ValueError: None has.
+    """
+    found = {
+        split: rows for split, rows in by_split(batch).items() if bool((rows.bridge >= 0).any())
+    }
+    if not found:
+        raise ValueError("no row has a bridge; facts alone have none, so give a split of chains")
+    return found

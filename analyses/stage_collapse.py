@@ -1,0 +1,257 @@
+"""When does reading after loop 1 stop working, and does test accuracy rise at that moment?
+
+Stage-1 is the accuracy read at the answer's position after loop 1. DiscoLoop reports that on
+training chains it first rises (the chains are memorised in one loop) and then collapses, as the
+model starts to compose and test accuracy jumps.
+
+The change is found by a test for a step down. The series is taken from the first measurement that
+reaches nine tenths of its maximum; of all ways to cut it in two, the statistic is the largest
+standardised fall in the mean, and its p-value comes from the same statistic on shuffled series.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from analyses.result import Result
+from workbench.evaluation import wilson
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    from workbench.runs import Run
+
+SHUFFLES = 2_000
+SIGNIFICANT = 0.01
+SMALLEST_FALL = 0.1  # a fall in accuracy of less is no collapse, however sure
+
+
+@dataclass(frozen=True)
+class Change:
+    """A step in a series: the index of the first value after it, its size and its p-value."""
+
+    at: int | None
+    size: float
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class StageCollapse(Result):
+    """Stage-1 and final accuracy over training, by split, and where they change."""
+
+    stage_1: Float[Tensor, "split step"]
+    final: Float[Tensor, "split step"]
+    low: Float[Tensor, "split step"]
+    """Lower end of the 95 % Wilson interval of the final accuracy."""
+    high: Float[Tensor, "split step"]
+    splits: tuple[str, ...]
+    steps: tuple[int, ...]
+    epochs: tuple[float, ...]
+    majority: dict[str, float]
+    """Accuracy of the commonest answer, the floor of each split."""
+    collapse_epoch: float | None
+    """Epoch of the first measurement after Stage-1 train accuracy fell; None without a fall."""
+    collapse_step: int | None
+    collapse_size: float
+    """Mean Stage-1 before less mean after the best cut."""
+    p_value: float
+    rise_epoch: float | None
+    """Epoch of the first measurement after test accuracy rose; None without a rise."""
+    rise_p_value: float
+    rise_split: str
+    n: int
+
+    @property
+    def lag(self) -> float | None:
+        """Epochs from the collapse to the rise of test accuracy; negative if it came before."""
+        if self.collapse_epoch is None or self.rise_epoch is None:
+            return None
+        return self.rise_epoch - self.collapse_epoch
+
+    def to_frame(self) -> "pd.DataFrame":
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "split": split,
+                "step": self.steps[j],
+                "epoch": self.epochs[j],
+                "stage_1": float(self.stage_1[i, j]),
+                "final": float(self.final[i, j]),
+                "low": float(self.low[i, j]),
+                "high": float(self.high[i, j]),
+            }
+            for i, split in enumerate(self.splits)
+            for j in range(len(self.steps))
+        )
+
+    def figure(self) -> "go.Figure":
+        import plotly.graph_objects as go
+
+        from analyses.style import CONTROL, band, colour_of, styled
+
+        figure = go.Figure()
+        for i, split in enumerate(self.splits):
+            colour = colour_of(split, i)
+            low, high = self.low[i].tolist(), self.high[i].tolist()
+            figure.add_trace(band(self.epochs, low, high, colour))
+            for values, name, dash in (
+                (self.final, f"{split}, final", "solid"),
+                (self.stage_1, f"{split}, Stage-1", "dot"),
+            ):
+                figure.add_scatter(
+                    x=self.epochs,
+                    y=values[i].tolist(),
+                    name=name,
+                    line={"color": colour, "dash": dash},
+                )
+        figure.add_hline(
+            y=max(self.majority.values()),
+            line_color=CONTROL,
+            line_dash="dash",
+            annotation_text="commonest answer",
+        )
+        for epoch, label in (
+            (self.collapse_epoch, "Stage-1 collapses"),
+            (self.rise_epoch, f"{self.rise_split} rises"),
+        ):
+            if epoch is not None:
+                figure.add_vline(x=epoch, line_color="#000000", line_width=1)
+                side = 1.02 if label.startswith("Stage") else 1.08
+                figure.add_annotation(x=epoch, y=side, text=label, showarrow=False, xanchor="left")
+        figure.update_xaxes(title="epoch")
+        figure.update_yaxes(title="accuracy", range=[0, 1.14])
+        return styled(figure, "Accuracy read after loop 1 (Stage-1) and after the last loop", 460)
+
+    def summary(self) -> str:
+        if self.collapse_epoch is None:
+            return (
+                f"no collapse of Stage-1 train accuracy (largest fall {self.collapse_size:.3f}, "
+                f"p={self.p_value:.3g})"
+            )
+        text = (
+            f"Stage-1 train accuracy falls by {self.collapse_size:.2f} at epoch "
+            f"{self.collapse_epoch:.0f} (p={self.p_value:.2g})"
+        )
+        if self.lag is None:
+            return f"{text}; {self.rise_split} does not rise (p={self.rise_p_value:.2g})"
+        return f"{text}; {self.rise_split} rises {self.lag:+.0f} epochs from there"
+
+
+def stage_collapse(
+    run: "Run", *, train_split: str = "train_id", test_split: str = "test_id"
+) -> StageCollapse:
+    """Stage-1 and final accuracy over a run's training, and the change in them.
+
+    Args:
+        run: A run with a history.
+        train_split: The split whose Stage-1 accuracy may collapse.
+        test_split: The split whose final accuracy may rise.
+
+    Raises:
+        ValueError: The history is too short, lacks a split, or the model runs one loop.
+    """
+    history = run.history
+    curves = _curves(history)
+    for split in (train_split, test_split):
+        if split not in curves:
+            raise ValueError(f"{run.name} measured no split {split!r}; it has {', '.join(curves)}")
+    records = curves[train_split]
+    if len(records) < 5:
+        raise ValueError(f"{run.name} has {len(records)} measurements; a change needs at least 5")
+    if len(records[0]["accuracy_by_loop"]) < 2:
+        raise ValueError(f"{run.name} runs one loop, so that Stage-1 is its final accuracy")
+    stage_1, final = (_series(curves, read) for read in (_stage_1, _final))
+    n = run.recipe.training.measure.n
+    bounds = np.array(
+        [[wilson(round(x * n), n) for x in row] for row in final.tolist()]
+    )  # [split step 2]
+    splits = tuple(curves)
+    fall = collapse_of(stage_1[splits.index(train_split)].tolist())
+    rise = rise_of(final[splits.index(test_split)].tolist())
+    epochs = tuple(float(record["epoch"]) for record in records)
+    return StageCollapse(
+        stage_1=stage_1,
+        final=final,
+        low=torch.from_numpy(bounds[..., 0]).float(),
+        high=torch.from_numpy(bounds[..., 1]).float(),
+        splits=splits,
+        steps=tuple(record["step"] for record in records),
+        epochs=epochs,
+        majority={split: run.task.majority_rate(split) for split in splits},
+        collapse_epoch=None if fall.at is None else epochs[fall.at],
+        collapse_step=None if fall.at is None else records[fall.at]["step"],
+        collapse_size=fall.size,
+        p_value=fall.p_value,
+        rise_epoch=None if rise.at is None else epochs[rise.at],
+        rise_p_value=rise.p_value,
+        rise_split=test_split,
+        n=n,
+    )
+
+
+def collapse_of(series: Sequence[float]) -> Change:
+    """The step down after a series has come near its maximum; none if there is no such step."""
+    values = np.asarray(series, dtype=float)
+    start = int(np.argmax(values >= 0.9 * values.max()))
+    fall = step_down(values[start:])
+    real = fall.p_value < SIGNIFICANT and fall.size >= SMALLEST_FALL
+    return Change(
+        start + fall.at if real and fall.at is not None else None, fall.size, fall.p_value
+    )
+
+
+def rise_of(series: Sequence[float]) -> Change:
+    """The step up of a series; none if there is no such step."""
+    rise = step_down(-np.asarray(series, dtype=float))
+    real = rise.p_value < SIGNIFICANT and rise.size >= SMALLEST_FALL
+    return Change(rise.at if real else None, rise.size, rise.p_value)
+
+
+def step_down(values: np.ndarray, seed: int = 0) -> Change:
+    """The best cut of a series into a higher and a lower part, with a permutation p-value."""
+    if len(values) < 4:
+        return Change(None, 0.0, 1.0)
+    statistic = _cut_statistics(values[None])[0]
+    at = int(statistic.argmax()) + 1
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permuted(np.tile(values, (SHUFFLES, 1)), axis=1)
+    null = _cut_statistics(shuffled).max(1)
+    p_value = (1 + int((null >= statistic.max() - 1e-12).sum())) / (1 + SHUFFLES)
+    size = float(values[:at].mean() - values[at:].mean())
+    return Change(at, size, p_value)
+
+
+def _cut_statistics(rows: np.ndarray) -> np.ndarray:
+    """Standardised fall of the mean at every cut, [row cut]: √(ab/(a+b))·(mean_a − mean_b)."""
+    n = rows.shape[1]
+    before = np.arange(1, n)
+    sums = rows.cumsum(1)
+    mean_before = sums[:, :-1] / before
+    mean_after = (sums[:, -1:] - sums[:, :-1]) / (n - before)
+    return np.sqrt(before * (n - before) / n) * (mean_before - mean_after)
+
+
+def _curves(history: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    curves: dict[str, list[Mapping[str, Any]]] = {}
+    for record in history:
+        curves.setdefault(record["split"], []).append(record)
+    return curves
+
+
+def _series(curves: Mapping[str, list[Mapping[str, Any]]], read: Any) -> Tensor:
+    return torch.tensor([[read(record) for record in records] for records in curves.values()])
+
+
+def _stage_1(record: Mapping[str, Any]) -> float:
+    return float(record["accuracy_by_loop"][0])
+
+
+def _final(record: Mapping[str, Any]) -> float:
+    return float(record["accuracy"])

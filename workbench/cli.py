@@ -1,0 +1,272 @@
+"""The `workbench` command. Each verb is a function; its heavy imports are inside it."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+Verb = Callable[[argparse.Namespace], None]
+
+
+def runs(args: argparse.Namespace) -> None:
+    """List the runs in ./runs and those that ship."""
+    from workbench.runs import load_run, run_folders
+
+    for name, path in run_folders().items():
+        run = load_run(path)
+        state = f"{run.recipe.training.steps:,} steps" if run.is_finished else "in training"
+        print(f"{name:32} {run.recipe.model['family']:12} {run.recipe.task['name']:10} {state}")
+
+
+def recipes(args: argparse.Namespace) -> None:
+    """List the recipes that ship."""
+    from workbench.recipe import load_recipe, recipe_names
+
+    for name in recipe_names():
+        print(f"{name:32} {load_recipe(name).about}")
+
+
+def analyses(args: argparse.Namespace) -> None:
+    """List the analyses."""
+    from analyses import ANALYSES
+
+    for name, function in ANALYSES.items():
+        module = sys.modules[function.__module__]
+        print(f"{name:20} {(module.__doc__ or '').splitlines()[0]}")
+
+
+def tasks(args: argparse.Namespace) -> None:
+    """List the tasks."""
+    from workbench.tasks import TASKS
+
+    for name, cls in TASKS.items():
+        sizes = ", ".join(f"{k}={f.default}" for k, f in cls.Config.model_fields.items())
+        print(f"{name:12} {(cls.__doc__ or '').splitlines()[0]} {sizes}")
+
+
+def train(args: argparse.Namespace) -> None:
+    """Train a recipe; its measurements and weights land in --out as it goes."""
+    from workbench.recipe import load_recipe
+
+    recipe = load_recipe(args.recipe, args.set)
+    folder = args.out or Path("runs") / recipe.name
+    if args.plan:
+        from workbench.training.plan import plan
+
+        print(plan(recipe, folder))
+        return
+    from workbench.training import train as fit
+
+    print(fit(recipe, folder, resume=args.resume))
+
+
+def evaluate(args: argparse.Namespace) -> None:
+    """Measure how often a run answers right."""
+    from workbench.evaluation import evaluate as measure
+    from workbench.runs import load_run
+
+    _refuse_thoughts(args)
+    found = measure(
+        load_run(args.run, _device(args.device)),
+        step=args.step,
+        split=args.split or "test_id",
+        n_loops=args.loops,
+        edits=_edits(args.edits),
+        n=args.n,
+        seed=args.seed,
+    )
+    if args.json == "-":
+        print(json.dumps(found))
+        return
+    low, high = found["accuracy_interval"]
+    print(
+        f"{found['run']} on {found['split']}: {found['accuracy']:.4f} [{low:.4f}, {high:.4f}] "
+        f"of {found['n']}"
+    )
+    by_loop = ", ".join(f"{share:.4f}" for share in found["accuracy_by_loop"])
+    shortcuts = "; ".join(f"{name} {share:.4f}" for name, share in found["shortcuts"].items())
+    print(f"after each loop: {by_loop}")
+    print(f"commonest answer {found['majority_rate']:.4f}; at most, {shortcuts}")
+    if args.json:
+        from workbench.files import write_text
+
+        write_text(Path(args.json), json.dumps(found))
+        print(args.json)
+
+
+def analyse(args: argparse.Namespace) -> None:
+    """Run one analysis on a run; write its table, figure and numbers."""
+    from analyses import analyse as look
+    from workbench.plain_yaml import parse_yaml
+    from workbench.runs import load_run
+
+    _refuse_thoughts(args)
+    options: dict[str, Any] = {}
+    for change in args.set:
+        key, equals, value = change.partition("=")
+        if not equals:
+            raise ValueError(f"--set {change!r} is not of the form option=value")
+        options[key] = parse_yaml(value, f"--set {change}")
+    found = look(
+        args.name,
+        load_run(args.run, _device(args.device)),
+        step=args.step,
+        split=args.split,
+        question=args.question,
+        n=args.n,
+        seed=args.seed,
+        n_loops=args.loops,
+        edits=_edits(args.edits),
+        **options,
+    )
+    paths = found.write(args.out)
+    print(found.summary())
+    print(*paths, sep="\n")
+
+
+def data(args: argparse.Namespace) -> None:
+    """Print examples of a task as JSON lines."""
+    from workbench.files import write_text
+    from workbench.plain_yaml import parse_yaml
+    from workbench.tasks import build_task
+
+    sizes = {}
+    for change in args.set:
+        key, _, value = change.partition("=")
+        sizes[key] = parse_yaml(value, f"--set {change}")
+    task = build_task(args.task, args.seed, **sizes)
+    batch = task.batch(args.split, args.n, args.seed)
+    text = "".join(json.dumps(example) + "\n" for example in task.examples(batch))
+    if args.out is None:
+        print(text, end="")
+    else:
+        write_text(args.out, text)
+        print(args.out)
+
+
+def app(args: argparse.Namespace) -> None:
+    """Open the page."""
+    from streamlit.web import bootstrap
+
+    page = Path(__file__).parent.parent / "app" / "streamlit_app.py"
+    bootstrap.load_config_options({})
+    bootstrap.run(str(page), False, [], {})
+
+
+def _refuse_thoughts(args: argparse.Namespace) -> None:
+    if args.thoughts is not None:
+        raise ValueError("--thoughts is for models that think in thoughts; this one has --loops")
+
+
+def _edits(path: Path | None) -> Sequence[Any]:
+    """Edits from a JSON or YAML file."""
+    if path is None:
+        return ()
+    from workbench.edits import parse_edits
+    from workbench.files import FileError
+    from workbench.plain_yaml import parse_yaml
+
+    if not path.is_file():
+        raise FileError(f"--edits {path} does not exist")
+    return parse_edits(parse_yaml(path.read_text(), str(path)))
+
+
+def _device(wanted: str | None) -> str:
+    from workbench.devices import best_device, check_device
+
+    return best_device() if wanted is None else check_device(wanted)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line, without anything behind it loaded."""
+    parser = argparse.ArgumentParser(
+        prog="workbench", description="Train looped transformers and take them apart."
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for listing in (runs, recipes, analyses, tasks):
+        _verb(verbs, listing)
+
+    verb = _verb(verbs, train)
+    verb.add_argument("recipe", metavar="RECIPE", help="a shipped recipe's name or a YAML file")
+    _add_set(verb, "a value of the recipe, a.b=c")
+    verb.add_argument("--out", type=Path, help="folder of the run (runs/NAME)")
+    verb.add_argument("--resume", action="store_true", help="go on where a killed run stopped")
+    verb.add_argument("--plan", action="store_true", help="say what would be done, and stop")
+
+    verb = _verb(verbs, evaluate)
+    _add_run(verb)
+    verb.add_argument("--n", type=int, help="rows to draw (the whole split)")
+    verb.add_argument("--json", metavar="FILE", help="write one JSON object; - prints it")
+
+    verb = _verb(verbs, analyse)
+    verb.add_argument("name", metavar="NAME", help="an analysis; `workbench analyses` lists them")
+    _add_run(verb)
+    verb.add_argument("--question", help="one question in place of a split")
+    verb.add_argument("--n", type=int, default=500, help="rows of each split to draw (500)")
+    _add_set(verb, "an option of the analysis, k=v")
+    verb.add_argument("--out", type=Path, default=Path("results"), help="folder (results)")
+
+    verb = _verb(verbs, data)
+    verb.add_argument("task", metavar="TASK")
+    verb.add_argument("--split", default="train_id")
+    verb.add_argument("--n", type=int, default=10)
+    verb.add_argument("--seed", type=int, default=0)
+    _add_set(verb, "a size of the task, k=v")
+    verb.add_argument("--out", type=Path)
+
+    _verb(verbs, app)
+    return parser
+
+
+def _verb(verbs: Any, function: Verb) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        function.__name__, help=function.__doc__, description=function.__doc__
+    )
+    parser.set_defaults(run_verb=function)
+    return parser
+
+
+def _add_set(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--set", action="append", default=[], metavar="k=v", help=what)
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="a run's name or folder")
+    parser.add_argument("--step", type=int, help="a saved step (the final weights)")
+    parser.add_argument("--split", help="a split of the task")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw of rows")
+    parser.add_argument("--loops", type=int, help="loops to run (as trained)")
+    parser.add_argument("--thoughts", type=int, help="thoughts to run, where a model has them")
+    parser.add_argument("--edits", type=Path, metavar="FILE", help="interventions, JSON or YAML")
+    parser.add_argument("--device", help="cpu, cuda, mps (the best there is)")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one verb; wrong input is one sentence on stderr and exit code 1."""
+    args = build_parser().parse_args(argv)
+    try:
+        args.run_verb(args)
+    except KeyboardInterrupt:
+        print(f"workbench {args.verb}: stopped; `--resume` goes on", file=sys.stderr)
+        return 130
+    except (ValueError, RuntimeError, KeyError, OSError) as error:
+        if not _is_ours(error):
+            raise
+        print(f"workbench {args.verb}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether an error was raised by this project's own code: a wrong input, not a bug."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    raised_in = trace.tb_frame.f_globals.get("__name__", "") if trace else ""
+    return str(raised_in).split(".")[0] in ("workbench", "analyses")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

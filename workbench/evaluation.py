@@ -1,0 +1,77 @@
+"""How often a run answers right: one plain object, the public contract of `evaluate --json`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from workbench.config import ConfigError
+from workbench.edits import Edit, edit_hooks, to_plain
+from workbench.instruments import read
+from workbench.runs import Run
+from workbench.tasks.batch import Batch
+
+ROWS = 8_192  # rows that are run at once
+
+
+def evaluate(
+    run: Run,
+    *,
+    step: int | None = None,
+    split: str = "test_id",
+    n_loops: int | None = None,
+    edits: Sequence[Edit] = (),
+    n: int | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Accuracy of a run on a split, after each loop, with a 95 % interval.
+
+    Args:
+        run: The run.
+        step: A saved step; the final weights by default.
+        split: The split to answer.
+        n_loops: Loops to run; by default as many as it was trained with.
+        edits: Interventions to make.
+        n: Rows to draw; the whole split by default.
+        seed: Of the draw.
+
+    Raises:
+        ConfigError: Step or split does not exist, or an edit does not fit.
+    """
+    model = run.model if step is None else run.model_at(step)
+    if n_loops is not None and n_loops < 1:
+        raise ConfigError(f"--loops {n_loops} must be at least 1")
+    batch = run.task.split(split) if n is None else run.task.batch(split, n, seed)
+    right = []
+    for start in range(0, len(batch), ROWS):
+        rows: Batch = batch[start : start + ROWS].trimmed().to(model.device)
+        with model.hooks(fwd_hooks=edit_hooks(edits, model, rows)):
+            right.append(read(model, rows, n_loops).right.cpu())
+    correct = torch.cat(right, dim=1)  # [loop batch]
+    by_loop = correct.double().mean(1).tolist()
+    by_hops = {
+        str(hops): float(correct[-1, batch.hops == hops].double().mean())
+        for hops in batch.hops.unique().tolist()
+    }
+    return {
+        "run": run.name,
+        "step": run.recipe.training.steps if step is None and run.is_finished else step,
+        "split": split,
+        "loops": len(correct),
+        "edits": to_plain(edits),
+        "n": len(batch),
+        "accuracy": by_loop[-1],
+        "accuracy_interval": list(wilson(int(correct[-1].sum()), len(batch))),
+        "accuracy_by_loop": by_loop,
+        "accuracy_by_hops": by_hops,
+        "majority_rate": run.task.majority_rate(split),
+        "shortcuts": run.task.shortcuts(split),
+    }
+
+
+def wilson(right: int, n: int, z: float = 1.959964) -> tuple[float, float]:
+    """The 95 % score interval of a share (Wilson 1927)."""
+    share = right / n
+    middle = share + z * z / (2 * n)
+    half = z * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
+    return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)

@@ -1,0 +1,44 @@
+"""What a recipe would do, before it does it."""
+
+from pathlib import Path
+
+from workbench.models import build_model, model_config
+from workbench.models.depth import DepthModel
+from workbench.recipe import Recipe
+from workbench.training.stream import BatchStream
+from workbench.training.trainer import is_saved, resolve
+
+
+def plan(recipe: Recipe, folder: Path) -> str:
+    """The resolved recipe, and what it amounts to: parameters, operations, epochs, bytes."""
+    task, resolved = resolve(recipe)
+    model = build_model(model_config(resolved.model))
+    assert isinstance(model, DepthModel)
+    cfg = resolved.training
+    stream = BatchStream(task, cfg.mixture, cfg.batch_size, resolved.seed)
+    n_parameters = sum(parameter.numel() for parameter in model.parameters())
+    saved = sum(is_saved(cfg.save, step) for step in range(cfg.steps)) + 1
+    megabytes = (saved * 2 + 4) * n_parameters / 1e6
+    tokens = int(stream.batch(0).length.sum())
+    flops = cfg.steps * tokens * flops_per_token(model)
+    rows = "; ".join(f"{split} {len(batch):,}" for split, batch in task.splits.items())
+    return (
+        f"{resolved.to_yaml()}\n"
+        f"# writes to      {folder}\n"
+        f"# parameters     {n_parameters:,}\n"
+        f"# rows           {rows}\n"
+        f"# epochs         {stream.epoch(cfg.steps):.0f} of the chains\n"
+        f"# operations     {flops:.2e}, forward and backward\n"
+        f"# saved weights  {saved} steps, {megabytes:.1f} MB in all"
+    )
+
+
+def flops_per_token(model: DepthModel) -> float:
+    """Of the matrix products of one token's forward and backward pass (3 × 2 × weights used)."""
+    in_blocks = sum(p.numel() for p in model.blocks.parameters() if p.ndim > 1)
+    around = sum(
+        p.numel() for stack in (model.prelude, model.coda) for p in stack.parameters() if p.ndim > 1
+    )
+    vocabulary = model.cfg.d_vocab * model.cfg.d_model
+    decodings = 2 * vocabulary * (model.n_loops - 1) if hasattr(model.recurrence, "phi") else 0
+    return 6.0 * (in_blocks * model.n_loops + around + decodings + vocabulary / 2)
