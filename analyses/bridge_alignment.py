@@ -28,8 +28,10 @@ MEASURES = ("probability", "cosine")
 
 @dataclass(frozen=True, eq=False)
 class BridgeAlignment(Result):
-    """Mean over questions, with the ends of its 95 % bootstrap interval; `measure` is
-    probability, cosine. The control reads the bridge of another row at the same place."""
+    """Mean over questions, with the ends of its 95 % bootstrap interval.
+
+    `measure` is probability, cosine. The control reads the bridge of another row at the same place.
+    """
 
     mean: Float[Tensor, "split measure loop hop"]
     low: Float[Tensor, "split measure loop hop"]

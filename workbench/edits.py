@@ -179,13 +179,13 @@ class Patch(PlaceEdit):
         if self.run is not None:
             from workbench.runs import load_run
 
-            other = cast(DepthModel, load_run(self.run).model).to(model.device)
+            other = load_run(self.run, model.device).model
         # A twin has no hooks: the source is never edited, whatever is open on the model
         inputs: dict[str, Any] = batch.inputs
         if self.question is not None:
             inputs = {"tokens": model.to_tokens(self.question)}
         with torch.no_grad():
-            _, cache = cast(DepthModel, other.twin()).run_with_cache(
+            _, cache = other.twin().run_with_cache(
                 **inputs, n_loops=model.n_loops, names_filter=self.place
             )
         return cache[self.place]
@@ -262,7 +262,7 @@ AnyEdit = Annotated[
     Zero | Mean | Add | Scale | Clamp | Freeze | Patch | Realign | Skip, Field(discriminator="do")
 ]
 EDITS: tuple[type[Edit], ...] = (Zero, Mean, Add, Scale, Clamp, Freeze, Patch, Realign, Skip)
-_ADAPTER: TypeAdapter[list[Edit]] = TypeAdapter(list[AnyEdit])
+_ADAPTER: TypeAdapter[Any] = TypeAdapter(list[AnyEdit])
 
 
 def parse_edits(data: Any) -> list[Edit]:
@@ -283,7 +283,7 @@ def parse_edits(data: Any) -> list[Edit]:
                 near = nearest(field, names[do].model_fields)
                 raise ConfigError(f"edit {number} ({do}) has no field {field!r}; {near}")
     try:
-        return _ADAPTER.validate_python(data)
+        return cast(list[Edit], _ADAPTER.validate_python(data))
     except ValidationError as error:
         problem = error.errors()[0]
         path = ".".join(map(str, problem["loc"][2:]))

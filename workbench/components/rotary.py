@@ -10,6 +10,9 @@ from workbench.config import ModelConfig
 class Rotary(nn.Module):
     """Turn each pair (x_i, x_{i + d_head/2}) by position·base^(−2i/d_head)."""
 
+    cos: Tensor
+    sin: Tensor
+
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__()
         pairs = torch.arange(cfg.d_head // 2, dtype=torch.float64)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import cast
 
 from torch import Tensor
 
@@ -34,7 +35,7 @@ class GradientByLoop:
 
     def _listen(self, tensor: Tensor, /, *, hook: HookPoint) -> None:
         if tensor.requires_grad:
-            tensor.register_hook(partial(self._note, loop_of(hook)))
+            tensor.register_hook(partial(self._note, cast(int, loop_of(hook))))
 
     def _note(self, loop: int, gradient: Tensor) -> None:
         square = float(gradient.detach().float().pow(2).sum())

@@ -4,7 +4,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -20,6 +20,8 @@ from workbench.hooks import HookedRootModule, HookPoint, Listener, LoopClock, Na
 from workbench.vocabulary import WordVocabulary
 
 Hooks = Sequence[tuple[str | Callable[[str], bool], Callable[..., Any]]]
+
+Model = TypeVar("Model", bound="LatentModel")
 
 
 class LatentModel(HookedRootModule, ABC):
@@ -281,7 +283,7 @@ class LatentModel(HookedRootModule, ABC):
 
     # -- copies
 
-    def twin(self) -> "LatentModel":
+    def twin(self: Model) -> Model:
         """A copy that shares the weights and has hooks and a clock of its own."""
         shared = [*self.parameters(), *self.buffers()]
         twin = copy.deepcopy(self, {id(tensor): tensor for tensor in shared})
@@ -291,7 +293,7 @@ class LatentModel(HookedRootModule, ABC):
             hook_point._backward_hooks.clear()
         return twin
 
-    def untrained(self, seed: int = 0) -> "LatentModel":
+    def untrained(self: Model, seed: int = 0) -> Model:
         """A model of the same shape with fresh weights: the control of many analyses."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
