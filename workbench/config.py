@@ -88,6 +88,10 @@ class LoopedConfig(ModelConfig):
     """Shape of a model whose blocks run `n_loops` times."""
 
     n_loops: int = 2
+    # What every loop starts from: the state as it comes, or brought to the norm √d_model without a
+    # gain. A pre-norm residual stream grows from loop to loop; with `rms` all loops, the first
+    # included, read inputs of one size.
+    state_norm: Literal["none", "rms"] = "none"
 
     @model_validator(mode="after")
     def _check_loops(self) -> "LoopedConfig":

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from workbench.components.attention import Context, context
 from workbench.components.embed import TiedUnembed
+from workbench.components.norm import rms_normalize
 from workbench.config import ModelConfig
 from workbench.models.base import LatentModel
 from workbench.recurrence.base import Embedding, Recurrence
@@ -86,8 +87,9 @@ class DepthModel(LatentModel):
         n_loops = loops if isinstance(loops, int) else int(loops.max())
         self._note_valid(loops, n_loops, len(state))
         post = state
+        norm = rms_normalize if getattr(self.cfg, "state_norm", "none") == "rms" else None
         for loop in self.clock.ticks(n_loops):
-            state = recurrence.hook_state_pre(state)
+            state = recurrence.hook_state_pre(norm(state) if norm else state)
             update = state
             for block in self.blocks:
                 update = block(update, where)
