@@ -51,6 +51,10 @@ class ModelConfig(StrictModel):
     # Standard deviation of the maps that write into the residual stream, as a multiple of
     # 1/√fan_in: 1 keeps their output the size of their input, 0 starts the block as the identity.
     output_init: float = 1.0
+    # What every loop starts from: the state as it comes, or brought to the norm √d_model without a
+    # gain. A pre-norm residual stream grows from loop to loop; with `rms` all loops, the first
+    # included, read inputs of one size.
+    state_norm: Literal["none", "rms"] = "none"
 
     @model_validator(mode="after")
     def _check_shape(self) -> "ModelConfig":
@@ -88,10 +92,6 @@ class LoopedConfig(ModelConfig):
     """Shape of a model whose blocks run `n_loops` times."""
 
     n_loops: int = 2
-    # What every loop starts from: the state as it comes, or brought to the norm √d_model without a
-    # gain. A pre-norm residual stream grows from loop to loop; with `rms` all loops, the first
-    # included, read inputs of one size.
-    state_norm: Literal["none", "rms"] = "none"
 
     @model_validator(mode="after")
     def _check_loops(self) -> "LoopedConfig":

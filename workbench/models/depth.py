@@ -87,9 +87,10 @@ class DepthModel(LatentModel):
         n_loops = loops if isinstance(loops, int) else int(loops.max())
         self._note_valid(loops, n_loops, len(state))
         post = state
-        norm = rms_normalize if getattr(self.cfg, "state_norm", "none") == "rms" else None
         for loop in self.clock.ticks(n_loops):
-            state = recurrence.hook_state_pre(norm(state) if norm else state)
+            if self.cfg.state_norm == "rms":
+                state = rms_normalize(state)
+            state = recurrence.hook_state_pre(state)
             update = state
             for block in self.blocks:
                 update = block(update, where)
