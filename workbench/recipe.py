@@ -30,6 +30,11 @@ class MeasureConfig(StrictModel):
     n: int = 1_000  # rows of each split
     splits: list[str] | None = None  # all that the task has
 
+    @model_validator(mode="after")
+    def _check(self) -> "MeasureConfig":
+        self.check_at_least(1, "every", "n")
+        return self
+
 
 class SaveConfig(StrictModel):
     """At which steps the weights are kept: densely at first, then spaced.
@@ -41,6 +46,11 @@ class SaveConfig(StrictModel):
     dense_until: int = 5_000
     every: int = 5_000
     resume_every: int = 2_000  # steps between the points a killed run goes on from
+
+    @model_validator(mode="after")
+    def _check(self) -> "SaveConfig":
+        self.check_at_least(1, "dense_every", "every", "resume_every")
+        return self
 
 
 class TrainingConfig(StrictModel):
@@ -57,9 +67,7 @@ class TrainingConfig(StrictModel):
 
     @model_validator(mode="after")
     def _check(self) -> "TrainingConfig":
-        for name in ("steps", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)} must be at least 1")
+        self.check_at_least(1, "steps", "batch_size")
         if self.mixture is not None and abs(sum(self.mixture.values()) - 1) > 1e-6:
             total = sum(self.mixture.values())
             raise ValueError(f"the shares of mixture add up to {total:g}; they must add up to 1")

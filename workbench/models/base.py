@@ -9,9 +9,8 @@ from typing import Any, ClassVar, TypeVar, cast
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformer_lens.utilities import Slice, SliceInput
 
-from workbench.cache import LoopCache, Recorder, UnknownHook
+from workbench.cache import LoopCache, PosSlice, Recorder, UnknownHook
 from workbench.components.block import Block
 from workbench.components.embed import Embed, PosEmbed, TiedUnembed, Unembed
 from workbench.components.norm import norm
@@ -231,7 +230,7 @@ class LatentModel(HookedRootModule, ABC):
         incl_bwd: bool = False,
         reset_hooks_end: bool = True,
         clear_contexts: bool = False,
-        pos_slice: Slice | SliceInput | None = None,
+        pos_slice: PosSlice = None,
         **kwargs: Any,
     ) -> tuple[Tensor, LoopCache]:
         """Run forward and keep what the hooks saw, loop by loop.

@@ -168,7 +168,7 @@ class DepthModel(LatentModel):
     @torch.no_grad()
     def generate(
         self, tokens: str | Int[Tensor, "batch pos"], max_new_tokens: int = 1, **inputs: int
-    ) -> Int[Tensor, "batch pos"]:
+    ) -> Int[Tensor, "batch longer"]:
         """Append the likeliest token `max_new_tokens` times, running the whole sequence each time.
 
         Args:
