@@ -111,8 +111,11 @@ def test_places_between_loops_are_absent_from_a_single_loop(model):
 
 
 def test_an_unknown_name_is_answered_with_the_nearest(cache):
-    with pytest.raises(UnknownHook, match=r"no activation 'blocks\.0\.atn\.hook_patern' in this "
-                       r"cache of \d+; nearest: blocks\.0\.attn\.hook_pattern"):
+    with pytest.raises(
+        UnknownHook,
+        match=r"no activation 'blocks\.0\.atn\.hook_patern' in this "
+        r"cache of \d+; nearest: blocks\.0\.attn\.hook_pattern",
+    ):
         cache["blocks.0.atn.hook_patern"]
 
 
@@ -207,8 +210,10 @@ def test_pos_slice_of_one_position_keeps_the_axis_as_transformer_lens_does(model
 
 @pytest.mark.parametrize("refused", [{"incl_bwd": True}, {"reset_hooks_end": False}])
 def test_what_a_cache_with_loops_cannot_do_is_refused(model, refused):
-    with pytest.raises(ValueError, match=next(iter(refused)) if "incl_bwd" in refused
-                       else "always removes its hooks"):
+    with pytest.raises(
+        ValueError,
+        match=next(iter(refused)) if "incl_bwd" in refused else "always removes its hooks",
+    ):
         model.run_with_cache(TOKENS, **refused)
 
 

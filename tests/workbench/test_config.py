@@ -123,8 +123,11 @@ def test_the_place_of_the_data_is_named():
 @pytest.mark.parametrize(
     "word, words, end",
     [
-        ("xyz", [f"w{n:03}" for n in range(500)], "there is " + ", ".join(
-            f"w{n:03}" for n in range(12)) + " … (500 in all)"),
+        (
+            "xyz",
+            [f"w{n:03}" for n in range(500)],
+            "there is " + ", ".join(f"w{n:03}" for n in range(12)) + " … (500 in all)",
+        ),
         ("loopd", ["looped", "ponder"], "did you mean 'looped'?"),
         ("xyz", ["looped", "ponder"], "there is looped, ponder"),
         ("xyz", [], "there is none"),

@@ -81,8 +81,9 @@ def test_names_of_places_do_not_depend_on_the_loops(model):
 
 def test_every_place_fires_as_often_as_it_says(model):
     fired = {name: [] for name in model.hook_dict}
-    with model.hooks([(lambda name: True, lambda t, hook: fired[hook.name].append(
-        model.clock.loop))]):
+    with model.hooks(
+        [(lambda name: True, lambda t, hook: fired[hook.name].append(model.clock.loop))]
+    ):
         model(TOKENS, n_loops=K)
     for name, loops in fired.items():
         if name in model.between_places:

@@ -19,8 +19,9 @@ def plus_one(tensor, hook):
 
 
 def n_hooks(model):
-    return sum(len(point._forward_hooks) + len(point._backward_hooks)
-               for point in model.hook_points())
+    return sum(
+        len(point._forward_hooks) + len(point._backward_hooks) for point in model.hook_points()
+    )
 
 
 @pytest.fixture
@@ -87,13 +88,19 @@ def test_a_filter_hooks_every_place_it_matches(model):
 
 
 def test_an_unknown_name_is_answered_with_the_nearest(model):
-    with pytest.raises(UnknownHook, match=r"no hook 'blocks\.0\.hook_atn_out'; did you mean "
-                       r"'blocks\.0\.hook_attn_out'"):
+    with pytest.raises(
+        UnknownHook,
+        match=r"no hook 'blocks\.0\.hook_atn_out'; did you mean "
+        r"'blocks\.0\.hook_attn_out'",
+    ):
         model.run_with_hooks(TOKENS, fwd_hooks=[("blocks.0.hook_atn_out", zero)])
 
 
 def test_an_unknown_name_among_backward_hooks_is_refused(model):
-    with pytest.raises(UnknownHook, match="no hook 'nowhere'"), model.hooks([], [("nowhere", zero)]):
+    with (
+        pytest.raises(UnknownHook, match="no hook 'nowhere'"),
+        model.hooks([], [("nowhere", zero)]),
+    ):
         pass
 
 

@@ -93,8 +93,9 @@ def test_less_than_one_step_or_row_is_refused(file, name):
     assert f"{name}=0 must be at least 1" in refusal(file, f"training.{name}=0")
 
 
-@pytest.mark.parametrize("path", ["measure.every", "measure.n", "save.every", "save.dense_every",
-                                  "save.resume_every"])
+@pytest.mark.parametrize(
+    "path", ["measure.every", "measure.n", "save.every", "save.dense_every", "save.resume_every"]
+)
 def test_an_interval_below_one_is_refused(file, path):
     assert f"{path.rpartition('.')[2]}=0 must be at least 1" in refusal(file, f"training.{path}=0")
 
