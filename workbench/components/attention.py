@@ -1,15 +1,24 @@
 """Causal self-attention on two paths: fused when nobody listens, explicit when somebody does."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from workbench.components.rotary import Rotary
+from workbench.components.rotary import Angles, Rotary
 from workbench.config import ModelConfig
 from workbench.hooks import HookPoint, is_heard
+
+
+class Merged(NamedTuple):
+    """What a layer's queries, keys and values are made with, laid out for one matrix product."""
+
+    weight: Float[Tensor, "d_model qkv"]  # qkv = 3·head·d_head
+    bias: Float[Tensor, " qkv"]
+    angles: Angles | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +27,7 @@ class Context:
 
     positions: Int[Tensor, "rows pos"]  # of real tokens, counted from 0; one row if all agree
     allowed: Bool[Tensor, "batch 1 query_pos key_pos"] | None  # None: causal, every token real
+    merged: dict["Attention", Merged] = field(default_factory=dict)  # of layers that have run
 
 
 def context(
@@ -74,25 +84,25 @@ class Attention(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch pos d_model"], context: Context
     ) -> Float[Tensor, "batch pos d_model"]:
-        q, k, v = self._project(x)
+        if self not in context.merged:  # later loops find what the first has laid out
+            context.merged[self] = self._merge(context.positions)
+        weight, bias, angles = context.merged[self]
+        qkv = F.linear(x, weight.T, bias).view(*x.shape[:2], 3, *self.b_Q.shape)
+        q, k, v = qkv.unbind(2)
         q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
-        if self.rotary is not None:
-            q = self.hook_rot_q(self.rotary(q, context.positions))
-            k = self.hook_rot_k(self.rotary(k, context.positions))
+        if angles is not None:
+            q = self.hook_rot_q(angles.turn(q))
+            k = self.hook_rot_k(angles.turn(k))
         heard = is_heard(self.hook_attn_scores, self.hook_pattern)
         mix = self._explicit if heard else self._fused
         z = self.hook_z(mix(q, k, v, context.allowed))
-        return torch.addmm(self.b_O, z.flatten(0, 1).flatten(1), self.W_O.flatten(0, 1)).unflatten(
-            0, x.shape[:2]
-        )
+        return F.linear(z.flatten(2), self.W_O.flatten(0, 1).T, self.b_O)
 
-    def _project(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Queries, keys and values by one matrix product."""
-        weights = torch.stack((self.W_Q, self.W_K, self.W_V))  # [3 head d_model d_head]
+    def _merge(self, positions: Tensor) -> Merged:
+        weights = [weight.transpose(0, 1) for weight in (self.W_Q, self.W_K, self.W_V)]
         biases = torch.stack((self.b_Q, self.b_K, self.b_V))
-        flat = weights.permute(2, 0, 1, 3).flatten(1)  # [d_model, 3·head·d_head]
-        out = torch.addmm(biases.flatten(), x.flatten(0, 1), flat)
-        return out.view(*x.shape[:2], *biases.shape).unbind(2)
+        angles = self.rotary(positions) if self.rotary is not None else None
+        return Merged(torch.stack(weights, 1).flatten(1), biases.flatten(), angles)
 
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor:
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
@@ -100,9 +110,10 @@ class Attention(nn.Module):
         return z.transpose(1, 2)
 
     def _explicit(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor:
-        scores = q.transpose(1, 2) @ k.permute(0, 2, 3, 1) / q.shape[-1] ** 0.5
         if allowed is None:
-            allowed = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril()
-        scores = self.hook_attn_scores(scores.masked_fill(~allowed, -torch.inf))
+            allowed = torch.ones(q.shape[1], k.shape[1], dtype=torch.bool, device=q.device).tril()
+        mask = q.new_zeros(allowed.shape).masked_fill(~allowed, -torch.inf)
+        scores = (q / q.shape[-1] ** 0.5).transpose(1, 2) @ k.permute(0, 2, 3, 1)
+        scores = self.hook_attn_scores(scores + mask)
         pattern = self.hook_pattern(scores.softmax(-1))
         return (pattern @ v.transpose(1, 2)).transpose(1, 2)
