@@ -375,3 +375,20 @@ def test_edits_are_a_list(data):
 def test_edits_leave_no_hook_behind(model, batch):
     run(model, batch, *[e for e in EVERY_KIND if e.get("do") != "skip"])
     assert not any(point._forward_hooks for point in model.hook_points())
+
+
+def test_patching_rows_of_different_loops_with_their_own_values_changes_nothing(model, batch):
+    loops = torch.tensor([3, 1, 2, 3])
+    for place in (POST, ATTN):
+        clean, _ = run(model, batch, n_loops=loops, names_filter=place)
+        edit = {"do": "patch", "place": place}
+        patched, _ = run(model, batch, edit, n_loops=loops, names_filter=place)
+        assert torch.equal(patched, clean)
+
+
+def test_a_patch_looks_at_the_present_pass_alone(model, batch, world):
+    hooks = edit_hooks(parse_edits([{"do": "patch", "place": "hook_embed"}]), model, batch)
+    with model.hooks(hooks):
+        first, second = model(**batch.inputs), model(**batch.inputs, n_loops=5)
+    assert torch.equal(first, model(**batch.inputs))
+    assert torch.equal(second, model(**batch.inputs, n_loops=5))
