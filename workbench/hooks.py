@@ -119,8 +119,9 @@ class Listener:
         place = self.name if isinstance(self.name, str) else "a filter of names"
         if isinstance(self.fn, AtLoop):
             loops = ", ".join(map(str, sorted(self.fn.loops)))
+            asked = f"loop {loops}" if loops else "no loop"
             return (
-                f"the hook on {place} asked for loop {loops} and never fired; this pass ran "
+                f"the hook on {place} asked for {asked} and never fired; this pass ran "
                 f"{n_loops} loops, numbered 0 to {n_loops - 1}"
             )
         return f"the hook on {place} never fired in {n_loops} loops"
