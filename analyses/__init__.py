@@ -9,9 +9,11 @@ from analyses.attention import attention
 from analyses.bridge_alignment import bridge_alignment
 from analyses.gate_maps import gate_maps
 from analyses.logit_lens import logit_lens
+from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
 from analyses.result import Result
 from analyses.stage_collapse import stage_collapse
+from analyses.training_curves import training_curves
 
 __all__ = [
     "ANALYSES",
@@ -23,6 +25,8 @@ __all__ = [
     "find",
     "gate_maps",
     "logit_lens",
+    "realigned_answer",
     "realignment",
     "stage_collapse",
+    "training_curves",
 ]

@@ -11,9 +11,11 @@ from analyses.attention import attention
 from analyses.bridge_alignment import bridge_alignment
 from analyses.gate_maps import gate_maps
 from analyses.logit_lens import logit_lens
+from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
 from analyses.result import Result
 from analyses.stage_collapse import stage_collapse
+from analyses.training_curves import training_curves
 from workbench.config import ConfigError, nearest
 from workbench.edits import Edit, edit_hooks, parse_edits, to_plain
 from workbench.files import write_text
@@ -31,6 +33,8 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "realignment": realignment,
     "stage_collapse": stage_collapse,
     "attention": attention,
+    "realigned_answer": realigned_answer,
+    "training_curves": training_curves,
 }
 OF_SPLITS = {
     "bridge_alignment",
@@ -58,12 +62,27 @@ class Provenance:
         if self.split is not None:
             parts.append(self.split if isinstance(self.split, str) else ", ".join(self.split))
         if self.n is not None:
-            parts.append(f"n={self.n}, seed {self.seed}")
+            parts.append(f"n ≤ {self.n}, seed {self.seed}")
         if self.loops is not None:
             parts.append(f"{self.loops} loops")
         if self.edits:
             parts.append(f"{len(self.edits)} edits")
         return " · ".join(parts)
+
+    def arguments(self, name: str, run: str | None = None) -> list[str]:
+        """What `analyse` is to be given for the same result, as Python."""
+        is_question = self.n is None and isinstance(self.split, str)
+        given = {
+            "step": self.step,
+            "question": self.split if is_question else None,
+            "split": self.split if isinstance(self.split, str) and not is_question else None,
+            "n": self.n,
+            "seed": self.seed if self.n is not None else None,
+            "n_loops": self.loops,
+            "edits": self.edits or None,
+        } | self.options
+        named = [f"{key}={value!r}" for key, value in given.items() if value is not None]
+        return [repr(name), repr(run or self.run), *named]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,22 +95,21 @@ class Analysed:
 
     def figure(self) -> "go.Figure":
         """The result's figure with its provenance at the foot."""
-        figure = self.result.figure()
-        figure.add_annotation(
-            text=self.provenance.line(),
-            xref="paper",
-            yref="paper",
-            x=1,
-            y=-0.18,
-            yanchor="top",
-            showarrow=False,
-            font={"size": 10, "color": "#777777"},
-        )
-        return figure
+        from analyses.style import footed
+
+        return footed(self.result.figure(), self.provenance.line())
 
     def summary(self) -> str:
         """The result's finding in one line."""
         return self.result.summary()
+
+    def code(self, run: str | None = None) -> str:
+        """Lines of Python that make the figure; `run` is a folder, if the name is not enough."""
+        return (
+            "from analyses import analyse\n"
+            f"found = analyse({', '.join(self.provenance.arguments(self.name, run))})\n"
+            "found.figure().show()"
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """The result's fields and the provenance, as data for JSON."""

@@ -59,26 +59,39 @@ class Attention(Result):
         from analyses.style import styled
 
         n_loops, n_layers, n_heads = self.pattern.shape[:3]
+        height = 130 + 220 * n_loops * n_layers
         titles = [
-            f"loop {loop + 1} · layer {layer} · head {head}"
+            f"loop {loop + 1} · " + f"layer {layer} · " * (n_layers > 1) + f"head {head}"
             for loop in range(n_loops)
             for layer in range(n_layers)
             for head in range(n_heads)
         ]
         figure = make_subplots(
-            n_loops * n_layers, n_heads, subplot_titles=titles, vertical_spacing=0.12
+            n_loops * n_layers,
+            n_heads,
+            subplot_titles=titles,
+            vertical_spacing=60 / height,
+            horizontal_spacing=min(0.03, 0.3 / n_heads),
+            shared_yaxes=True,
         )
+        unseen = torch.ones_like(self.uniform).triu(1).bool()
         ticks = {"tickvals": list(range(len(self.labels))), "ticktext": list(self.labels)}
         for panel, pattern in enumerate(self.pattern.flatten(0, 2)):
-            heat = go.Heatmap(z=pattern.tolist(), coloraxis="coloraxis", texttemplate="%{z:.2f}")
+            shown = [
+                [None if hidden else weight for weight, hidden in zip(*row, strict=True)]
+                for row in zip(pattern.tolist(), unseen.tolist(), strict=True)
+            ]
+            heat = go.Heatmap(
+                z=shown, coloraxis="coloraxis", texttemplate="%{z:.2f}", zhoverformat=".3f"
+            )
             figure.add_trace(heat, row=panel // n_heads + 1, col=panel % n_heads + 1)
-        figure.update_xaxes(**ticks)
-        figure.update_yaxes(**ticks, autorange="reversed")
+        figure.update_xaxes(**ticks, showgrid=False, zeroline=False)
+        figure.update_yaxes(**ticks, showgrid=False, zeroline=False, autorange="reversed")
         figure.update_layout(
             coloraxis={"colorscale": "Purples", "cmin": 0, "cmax": 1, "colorbar_title": "weight"}
         )
         title = "Where each head looks (rows ask, columns are looked at)"
-        return styled(figure, title, height=120 + 260 * n_loops * n_layers)
+        return styled(figure, title, height)
 
     def summary(self) -> str:
         loop, layer, head = (

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -15,7 +16,7 @@ from analyses.labels import loop_labels
 from analyses.result import Result
 from analyses.splits import Batches, with_bridges
 from analyses.spread import bootstrap
-from workbench.instruments.reading import STATE, read_bridges
+from workbench.instruments.reading import STATE, at_positions, read_bridges
 from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
 
@@ -24,13 +25,16 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 MEASURES = ("probability", "cosine")
+ANOTHER_ROW, ALL_OTHERS = "another row's bridge", "mean of all other words"
+CONTROL_LINE = {"color": "#333333", "width": 2}
 
 
 @dataclass(frozen=True, eq=False)
 class BridgeAlignment(Result):
     """Mean over questions, with the ends of its 95 % bootstrap interval.
 
-    `measure` is probability, cosine. The control reads the bridge of another row at the same place.
+    `measure` is probability, cosine. The control reads the bridge of another row at the same place;
+    of a lone question, which has no other row, all other words.
     """
 
     mean: Float[Tensor, "split measure loop hop"]
@@ -39,6 +43,7 @@ class BridgeAlignment(Result):
     control: Float[Tensor, "split measure loop hop"]
     splits: tuple[str, ...]
     n: tuple[int, ...]
+    control_name: str
 
     def to_frame(self) -> "pd.DataFrame":
         import pandas as pd
@@ -60,7 +65,7 @@ class BridgeAlignment(Result):
                     "mean": float(self.mean[at]),
                     "low": float(self.low[at]),
                     "high": float(self.high[at]),
-                    "shuffled_bridge": float(self.control[at]),
+                    "control": float(self.control[at]),
                     "n": self.n[split],
                 }
             )
@@ -70,8 +75,9 @@ class BridgeAlignment(Result):
         import plotly.graph_objects as go
         from plotly.subplots import make_subplots
 
-        from analyses.style import CONTROL, colour_of, styled
+        from analyses.style import colour_of, styled
 
+        lowest = float(self.low.nan_to_num().min())
         n_hops = self.mean.shape[3]
         titles = [
             f"{measure} of bridge {hop + 1}" if n_hops > 1 else f"{measure} of the bridge"
@@ -101,14 +107,17 @@ class BridgeAlignment(Result):
                     control = go.Scatter(
                         x=labels,
                         y=self.control[at].tolist(),
-                        name="another row's bridge",
+                        name=self.control_name,
                         mode="markers",
-                        marker={"color": CONTROL, "symbol": "line-ew-open", "size": 26},
+                        marker={"symbol": "line-ew", "size": 22, "line": CONTROL_LINE},
                         legendgroup="control",
+                        legendrank=2_000,
+                        offsetgroup=name,
                         showlegend=not (measure or hop or split),
                     )
                     figure.add_traces([bars, control], rows=hop + 1, cols=measure + 1)
-        figure.update_yaxes(range=[-0.1, 1.05])
+        figure.update_yaxes(range=[min(-0.02, lowest - 0.05), 1.05])
+        figure.update_layout(scattermode="group", bargap=0.3, scattergap=0.3)
         return styled(figure, "Known and aligned: the bridge where it is read", 200 + 240 * n_hops)
 
     def summary(self) -> str:
@@ -117,7 +126,7 @@ class BridgeAlignment(Result):
             for i, split in enumerate(self.splits)
         ]
         return (
-            f"bridge after loop 1: {'; '.join(parts)} (another row's bridge: "
+            f"bridge after loop 1: {'; '.join(parts)} ({self.control_name}: "
             f"P {self.control[:, 0, 0, 0].nanmean():.3f}, "
             f"cosine {self.control[:, 1, 0, 0].nanmean():.3f})"
         )
@@ -148,6 +157,7 @@ def bridge_alignment(
         torch.stack(controls).cpu(),
         tuple(batches),
         tuple(map(len, batches.values())),
+        ALL_OTHERS if all(len(rows) == 1 for rows in batches.values()) else ANOTHER_ROW,
     )
 
 
@@ -158,8 +168,22 @@ def _both(model: DepthModel, batch: Batch, n_loops: int | None) -> tuple[Tensor,
     )
     states = cache[STATE]
     true = torch.stack(read_bridges(model, states, batch))
-    other = torch.stack(read_bridges(model, states, shuffled_bridges(batch)))
+    if len(batch) > 1:
+        other = torch.stack(read_bridges(model, states, shuffled_bridges(batch)))
+    else:
+        other = _other_words(model, states, batch)
     return true.permute(0, 1, 3, 2), other.permute(0, 1, 3, 2)
+
+
+def _other_words(
+    model: DepthModel, states: Float[Tensor, "loop batch pos d_model"], batch: Batch
+) -> Float[Tensor, "measure loop batch hop"]:
+    """Mean probability of, and mean cosine with, all words but the bridge."""
+    n_others = model.cfg.d_vocab - 1
+    probability, cosine = read_bridges(model, states, batch)
+    there = F.normalize(at_positions(states, batch.bridge_at.clamp(min=0)), dim=-1)
+    every = there @ F.normalize(model.W_E, dim=-1).sum(0)
+    return torch.stack(((1 - probability) / n_others, (every - cosine) / n_others))
 
 
 def shuffled_bridges(batch: Batch) -> Batch:

@@ -75,18 +75,20 @@ class GateMaps(Result):
         for column, values in enumerate([*self.mean, self.untrained[0]]):
             heat = go.Heatmap(
                 z=values.tolist(),
-                x=[f"position {pos}" for pos in range(values.shape[1])],
+                x=[str(pos) for pos in range(values.shape[1])],
                 y=[loop_label(loop) for loop in range(values.shape[0])],
                 texttemplate="%{z:.2f}",
                 coloraxis="coloraxis",
+                zhoverformat=".3f",
             )
             figure.add_trace(heat, row=1, col=column + 1)
         top = max(1.0, float(self.mean.nan_to_num().max()))
         figure.update_yaxes(autorange="reversed")
+        figure.update_xaxes(type="category", title="position")
         figure.update_layout(
             coloraxis={"colorscale": "Viridis", "cmin": 0, "cmax": top, "colorbar_title": "α"}
         )
-        return styled(figure, "Share of the decoded token that each loop adds", height=340)
+        return styled(figure, "Share of the decoded token that each loop adds", height=360)
 
     def summary(self) -> str:
         parts = [

@@ -43,11 +43,21 @@ class LogitLens(Result):
     answer_at: Int[Tensor, " batch"]
     words: tuple[str, ...]
     questions: tuple[tuple[str, ...], ...]
+    answer: Int[Tensor, " batch"]
+    bridge: Int[Tensor, "batch hop"]
+    """−1 where a row has no such bridge."""
 
     @property
     def rows(self) -> list[str]:
         """Labels of the rows."""
         return loop_labels(self.token.shape[1] - 1, with_input=True)
+
+    @property
+    def said(self) -> list[tuple[str, float]]:
+        """What the model answers to each question, and with which probability."""
+        rows = torch.arange(len(self.answer_at))
+        tokens, shares = (t[rows, -1, self.answer_at, 0] for t in (self.token, self.probability))
+        return [(self.words[t], p) for t, p in zip(tokens.tolist(), shares.tolist(), strict=True)]
 
     def to_frame(self) -> "pd.DataFrame":
         import pandas as pd
@@ -125,8 +135,25 @@ class LogitLens(Result):
         )
         figure.update_yaxes(tickvals=list(range(len(self.rows))), ticktext=self.rows)
         figure.update_yaxes(autorange="reversed")
+        self._frame_known(figure, len(words))
         title = f"What each loop says: {_escape(' '.join(words))}"
-        return styled(figure, title, height=140 + 80 * len(self.rows))
+        return styled(figure, title, height=190 + 74 * len(self.rows))
+
+    def _frame_known(self, figure: "go.Figure", n_pos: int) -> None:
+        """Frame the cells that decode to a bridge or to the answer."""
+        from analyses.style import legend_line
+
+        known = {"answer": ([int(self.answer[0])], "#D55E00", "solid")}
+        if bool((self.bridge[0] >= 0).any()):
+            known = {"bridge": (self.bridge[0].tolist(), "#E69F00", "dot")} | known
+        for name, (tokens, colour, dash) in known.items():
+            line = {"color": colour, "width": 4, "dash": dash}
+            for row in range(len(self.rows)):
+                for pos in range(n_pos):
+                    if int(self.token[0, row, pos, 0]) in tokens:
+                        x0, x1, y0, y1 = pos - 0.48, pos + 0.48, row - 0.46, row + 0.46
+                        figure.add_shape(x0=x0, x1=x1, y0=y0, y1=y1, line=line)
+            legend_line(figure, f"decodes to the {name}", dash, colour, width=4)
 
     def _figure_of_many(self) -> "go.Figure":
         """Mean probability of bridge and answer by row and position, beside the untrained twin."""
@@ -143,7 +170,14 @@ class LogitLens(Result):
             "bridge, untrained twin": self.control_bridge,
             "answer, untrained twin": self.control_answer,
         }
-        figure = make_subplots(2, 2, subplot_titles=list(panels), vertical_spacing=0.16)
+        figure = make_subplots(
+            2,
+            2,
+            subplot_titles=list(panels),
+            vertical_spacing=0.16,
+            horizontal_spacing=0.05,
+            shared_yaxes=True,
+        )
         for number, values in enumerate(panels.values()):
             heat = go.Heatmap(
                 z=values.tolist(),
@@ -151,6 +185,7 @@ class LogitLens(Result):
                 y=self.rows,
                 texttemplate="%{z:.2f}",
                 coloraxis="coloraxis",
+                zhoverformat=".3f",
             )
             figure.add_trace(heat, row=number // 2 + 1, col=number % 2 + 1)
         figure.update_yaxes(autorange="reversed")
@@ -210,6 +245,8 @@ def logit_lens(
             tuple(words[token] for token in tokens[:length])
             for tokens, length in zip(batch.tokens.tolist(), batch.length.tolist(), strict=True)
         ),
+        answer=batch.answer.cpu(),
+        bridge=batch.bridge.cpu(),
     )
 
 

@@ -34,6 +34,7 @@ NAMES = {
     "shuffled": "another row's bridge (control)",
 }
 DASHES = {"decoded": "solid", "phi": "dash", "bridge": "dot", "shuffled": "longdash"}
+CONTROL_DASH = DASHES["shuffled"]
 ALPHAS = tuple(step / 10 for step in range(11))
 
 
@@ -77,7 +78,7 @@ class Realignment(Result):
         import plotly.graph_objects as go
         from plotly.subplots import make_subplots
 
-        from analyses.style import CONTROL, band, colour_of, styled
+        from analyses.style import CONTROL, INK, band, colour_of, legend_line, styled
 
         figure = make_subplots(1, len(self.splits), subplot_titles=self.splits, shared_yaxes=True)
         for i, split in enumerate(self.splits):
@@ -89,11 +90,13 @@ class Realignment(Result):
                     name=NAMES[target],
                     mode="lines+markers",
                     line={"color": colour, "dash": DASHES[target]},
-                    legendgroup=target,
-                    showlegend=not i,
+                    showlegend=False,
                 )
                 low, high = self.low[i, j].tolist(), self.high[i, j].tolist()
                 figure.add_traces([line, band(self.alphas, low, high, colour)], rows=1, cols=i + 1)
+        for target in TARGETS:
+            colour = CONTROL if target == "shuffled" else INK
+            legend_line(figure, NAMES[target], DASHES[target], colour)
         figure.update_xaxes(title="α")
         figure.update_yaxes(range=[0, 1.02])
         figure.update_yaxes(title="accuracy", col=1)
@@ -131,11 +134,14 @@ def realignment(
         scale: The norm that the embedding is given: √d_model (rms) or the state's own (state).
 
     Raises:
-        ValueError: There is one loop only, so nothing lies between loops.
+        ValueError: There is one loop only, so nothing lies between loops; or a batch has one row
+            only, so that there is no other row's bridge.
     """
     if (n_loops or model.n_loops) < 2:
         raise ValueError("realignment acts between loops; this model runs one loop")
     batches = with_bridges(batch)
+    if any(len(rows) == 1 for rows in batches.values()):
+        raise ValueError("the control takes another row's bridge, so give at least two questions")
     stats = []
     for rows in batches.values():
         right = torch.stack(

@@ -8,8 +8,10 @@ Batches = Batch | Mapping[str, Batch]
 
 
 def by_split(batch: Batches) -> dict[str, Batch]:
-    """Batches by the name of their split; a lone batch has the name `batch`."""
-    return {"batch": batch} if isinstance(batch, Batch) else dict(batch)
+    """Batches by the name of their split; a lone batch has a name too."""
+    if isinstance(batch, Batch):
+        return {"this question" if len(batch) == 1 else "batch": batch}
+    return dict(batch)
 
 
 def with_bridges(batch: Batches) -> dict[str, Batch]:

@@ -94,29 +94,31 @@ class StageCollapse(Result):
     def figure(self) -> "go.Figure":
         import plotly.graph_objects as go
 
-        from analyses.style import CONTROL, band, colour_of, styled
+        from analyses.style import CONTROL, band, colour_of, legend_line, styled
 
         figure = go.Figure()
         for i, split in enumerate(self.splits):
             colour = colour_of(split, i)
             low, high = self.low[i].tolist(), self.high[i].tolist()
             figure.add_trace(band(self.epochs, low, high, colour))
-            for values, name, dash in (
-                (self.final, f"{split}, final", "solid"),
-                (self.stage_1, f"{split}, Stage-1", "dot"),
+            for values, kind, dash in (
+                (self.final, "final", "solid"),
+                (self.stage_1, "Stage-1", "dot"),
             ):
                 figure.add_scatter(
                     x=self.epochs,
                     y=values[i].tolist(),
-                    name=name,
+                    name=split,
+                    mode="lines",
+                    legendgroup=split,
+                    showlegend=kind == "final",
                     line={"color": colour, "dash": dash},
+                    hovertemplate=f"{split}, {kind} %{{y}}, epoch %{{x:.0f}}<extra></extra>",
                 )
-        figure.add_hline(
-            y=max(self.majority.values()),
-            line_color=CONTROL,
-            line_dash="dash",
-            annotation_text="commonest answer",
-        )
+        legend_line(figure, "after loop 1 (Stage-1)", "dot")
+        legend_line(figure, "after the last loop", "solid")
+        legend_line(figure, "commonest answer", "dash", CONTROL)
+        figure.add_hline(y=max(self.majority.values()), line_color=CONTROL, line_dash="dash")
         for epoch, label in (
             (self.collapse_epoch, "Stage-1 collapses"),
             (self.rise_epoch, f"{self.rise_split} rises"),
@@ -124,9 +126,11 @@ class StageCollapse(Result):
             if epoch is not None:
                 figure.add_vline(x=epoch, line_color="#000000", line_width=1)
                 side = 1.02 if label.startswith("Stage") else 1.08
-                figure.add_annotation(x=epoch, y=side, text=label, showarrow=False, xanchor="left")
+                figure.add_annotation(
+                    x=epoch, y=side, text=label, showarrow=False, xanchor="left", yanchor="bottom"
+                )
         figure.update_xaxes(title="epoch")
-        figure.update_yaxes(title="accuracy", range=[0, 1.14])
+        figure.update_yaxes(title="accuracy", range=[-0.02, 1.2])
         return styled(figure, "Accuracy read after loop 1 (Stage-1) and after the last loop", 460)
 
     def summary(self) -> str:

@@ -1,18 +1,24 @@
 """One look for all figures."""
 
 from collections.abc import Sequence
+from math import ceil
 
 import plotly.graph_objects as go
 
 # Okabe and Ito's colours, told apart by colour-blind readers
 COLOURS = ("#0072B2", "#009E73", "#D55E00", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 CONTROL = "#8A8A8A"
+INK = "#333333"
 SPLIT_COLOURS = {
     "train_atom": "#56B4E9",
     "train_id": "#0072B2",
     "test_id": "#009E73",
     "test_ood": "#D55E00",
 }
+FOOT = 24  # pixels at the bottom, for the line that says what a figure is of
+AXIS = 52  # pixels for tick labels and the title of an axis
+LEGEND_ROW = 22
+NARROW = 560  # pixels of the narrowest column that a legend is laid out for
 
 
 def colour_of(split: str, number: int) -> str:
@@ -21,16 +27,51 @@ def colour_of(split: str, number: int) -> str:
 
 
 def styled(figure: go.Figure, title: str, height: int = 420) -> go.Figure:
-    """The common layout."""
+    """The common layout; legend and foot have room of their own below the axes."""
+    names = [t.name for t in figure.data if t.name and t.showlegend is not False]
+    rows = ceil(sum(48 + 7 * len(name) for name in names) / NARROW)
+    bottom = AXIS + FOOT + LEGEND_ROW * rows
+    figure.update_annotations(font={"size": 13})
     figure.update_layout(
-        title={"text": title, "x": 0.0, "xanchor": "left", "font": {"size": 15}},
+        title={"text": title, "x": 0.0, "xanchor": "left", "font": {"size": 15}, "pad": {"l": 8}},
         template="plotly_white",
-        font={"family": "Inter, Helvetica, Arial, sans-serif", "size": 13},
+        font={"family": "Inter, Helvetica, Arial, sans-serif", "size": 13, "color": INK},
         height=height,
-        margin={"l": 60, "r": 20, "t": 60, "b": 50},
-        legend={"orientation": "h", "y": -0.18, "x": 0.0},
+        margin={"l": 60, "r": 20, "t": 72, "b": bottom},
+        legend={
+            "orientation": "h",
+            "yref": "container",
+            "yanchor": "bottom",
+            "y": FOOT / height,
+            "x": 0.0,
+        },
+    )
+    figure.update_yaxes(hoverformat=".3f")
+    return figure
+
+
+def footed(figure: go.Figure, text: str) -> go.Figure:
+    """Say at the foot of a styled figure what it is of."""
+    figure.add_annotation(
+        text=text,
+        xref="paper",
+        yref="paper",
+        x=1,
+        y=0,
+        xanchor="right",
+        yanchor="bottom",
+        yshift=4 - (figure.layout.margin.b or 0),
+        showarrow=False,
+        font={"size": 10, "color": "#777777"},
     )
     return figure
+
+
+def legend_line(figure: go.Figure, name: str, dash: str, colour: str = INK, **line: object) -> None:
+    """An entry of the legend that explains a dash rather than one trace."""
+    figure.add_scatter(
+        x=[None], y=[None], mode="lines", name=name, line={"color": colour, "dash": dash} | line
+    )
 
 
 def band(

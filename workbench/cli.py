@@ -251,21 +251,14 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"workbench {args.verb}: stopped; `--resume` goes on", file=sys.stderr)
         return 130
-    except (ValueError, RuntimeError, KeyError, OSError) as error:
-        if not _is_ours(error):
+    except Exception as error:
+        from workbench.complaint import is_complaint
+
+        if not is_complaint(error):
             raise
         print(f"workbench {args.verb}: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def _is_ours(error: Exception) -> bool:
-    """Whether an error was raised by this project's own code: a wrong input, not a bug."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    raised_in = trace.tb_frame.f_globals.get("__name__", "") if trace else ""
-    return str(raised_in).split(".")[0] in ("workbench", "analyses")
 
 
 if __name__ == "__main__":

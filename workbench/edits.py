@@ -297,6 +297,8 @@ class Realign(Edit):
         """Embeddings of known bridges where they are read, [batch pos d_model]."""
         if self.target in ("decoded", "phi"):
             return None
+        if self.target == "shuffled" and len(batch) < 2:
+            raise ConfigError("target shuffled takes another row's bridge; one row has no other")
         bridge = batch.bridge.roll(1, 0) if self.target == "shuffled" else batch.bridge
         aim = model.W_E.new_zeros(*batch.tokens.shape, model.cfg.d_model)
         rows, hops = (batch.bridge >= 0).nonzero(as_tuple=True)

@@ -5,10 +5,12 @@ recipe.yaml · history.jsonl · model.safetensors · steps/{step}.safetensors ·
 
 import json
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any, cast
 
 import torch
+from safetensors import safe_open
 from torch import Tensor
 
 from workbench.config import ConfigError, nearest
@@ -81,6 +83,17 @@ class Run:
     def is_finished(self) -> bool:
         """Whether training has come to its end."""
         return (self.path / "model.safetensors").exists()
+
+    @property
+    def n_parameters(self) -> int | None:
+        """Numbers in the weights, read from the head of their file; None before there are any."""
+        final = self.path / "model.safetensors"
+        steps = [self.path / "steps" / f"{step}.safetensors" for step in self.steps]
+        found = next((path for path in (final, *reversed(steps)) if path.exists()), None)
+        if found is None:
+            return None
+        with safe_open(found, framework="pt") as weights:
+            return sum(prod(weights.get_slice(name).get_shape()) for name in weights.keys())
 
     def model_at(self, step: int) -> DepthModel:
         """The model as it was after `step` steps.

@@ -6,6 +6,7 @@ from typing import Any
 from workbench.config import ConfigError, ModelConfig, nearest, parse
 from workbench.models.base import LatentModel
 from workbench.models.discoloop import DiscoLoop
+from workbench.models.fresh import fresh
 from workbench.models.looped import Looped
 from workbench.models.ponder import Ponder
 from workbench.models.transformer import Transformer
@@ -42,4 +43,4 @@ def model_config(data: Mapping[str, Any], where: str = "model") -> ModelConfig:
 
 def build_model(cfg: ModelConfig) -> LatentModel:
     """A model with fresh weights, drawn from torch's present random state."""
-    return family(cfg.family)(cfg)
+    return fresh(lambda: family(cfg.family)(cfg))

@@ -16,6 +16,7 @@ from workbench.components.embed import Embed, PosEmbed, TiedUnembed, Unembed
 from workbench.components.norm import norm
 from workbench.config import ModelConfig, nearest
 from workbench.hooks import HookedRootModule, HookPoint, Listener, LoopClock, NamesFilter
+from workbench.models.fresh import fresh
 from workbench.vocabulary import WordVocabulary
 
 Hooks = Sequence[tuple[str | Callable[[str], bool], Callable[..., Any]]]
@@ -294,8 +295,6 @@ class LatentModel(HookedRootModule, ABC):
 
     def untrained(self: Model, seed: int = 0) -> Model:
         """A model of the same shape with fresh weights: the control of many analyses."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            model = type(self)(self.cfg).to(self.device)
+        model = fresh(lambda: type(self)(self.cfg), seed).to(self.device)
         model.tokenizer = self.tokenizer
         return model.eval()

@@ -1,0 +1,35 @@
+"""What a run is and how far it came, in one line of a table."""
+
+import time
+from typing import Any
+
+from workbench.runs import Run
+
+QUIET = 600  # seconds without a measurement after which a run counts as stopped
+
+
+def overview(run: Run) -> dict[str, Any]:
+    """Name, family, task, size, progress and last accuracies of a run, as plain data."""
+    history = run.history
+    step = history[-1]["step"] if history else 0
+    return {
+        "run": run.path.name,
+        "family": run.recipe.model["family"],
+        "task": run.recipe.task["name"],
+        "loops": run.recipe.model.get("n_loops", 1),
+        "parameters": run.n_parameters,
+        "state": state(run),
+        "step": step,
+        "steps": run.recipe.training.steps,
+        "accuracy": {r["split"]: r["accuracy"] for r in history if r["step"] == step},
+        "about": run.recipe.about,
+    }
+
+
+def state(run: Run) -> str:
+    """Finished, in training, or stopped: without a measurement for a while."""
+    if run.is_finished:
+        return "finished"
+    log = run.path / "history.jsonl"
+    lately = log.exists() and time.time() - log.stat().st_mtime < QUIET
+    return "in training" if lately else "stopped"
