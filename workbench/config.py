@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 Norm = Literal["LN", "RMS"]
-Positions = Literal["standard", "rotary", "none"]
+Positions = Literal["standard", "rotary", "relative", "none"]
 Activation = Literal["gelu", "gelu_new", "relu", "silu"]
 MANY = 12  # more words than this are not listed in an error's sentence
 
@@ -50,6 +50,7 @@ class ModelConfig(StrictModel):
     eps: float = 1e-5
     positional_embedding_type: Positions = "rotary"
     rotary_base: float = 10_000.0
+    relative_slope: float = 2.0  # how much a learned distance bias falls a step at the start
     tie_embeddings: bool = True
     # Standard deviation of W_E's entries at the start. With 1, an embedding has the norm √d_model
     # that RMSNorm(Φ) has, so that a mixing coefficient of 1 means equal parts.

@@ -1,8 +1,8 @@
 """State dicts between our models and TransformerLens's HookedTransformer.
 
-A model without recurrence is a HookedTransformer, name by name. Two things differ: HookedTransformer
-keeps masks and rotary tables as buffers, and a tied model of ours holds its embedding once, where
-HookedTransformer writes W_U and b_U out.
+A model without recurrence is a HookedTransformer, name by name. Two things differ:
+HookedTransformer keeps masks and rotary tables as buffers, and a tied model of ours holds its
+embedding once, where HookedTransformer writes W_U and b_U out.
 """
 
 from collections.abc import Mapping
@@ -37,16 +37,15 @@ def to_transformer_lens(model: LatentModel) -> dict[str, Tensor]:
     return weights | {name: t.detach().clone().contiguous() for name, t in written.items()}
 
 
-def from_transformer_lens(
-    state_dict: Mapping[str, Tensor], cfg: ModelConfig
-) -> dict[str, Tensor]:
+def from_transformer_lens(state_dict: Mapping[str, Tensor], cfg: ModelConfig) -> dict[str, Tensor]:
     """Weights for a model of `cfg` from those of a HookedTransformer.
 
     Raises:
         ConversionError: `cfg` ties the embeddings, and the weights do not.
     """
     weights = {
-        name: tensor for name, tensor in state_dict.items()
+        name: tensor
+        for name, tensor in state_dict.items()
         if name.rpartition(".")[2] not in BUFFERS
     }
     if not cfg.tie_embeddings:

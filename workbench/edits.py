@@ -197,9 +197,9 @@ class Patch(PlaceEdit):
         if self.run is not None:
             from workbench.runs import load_run
 
-            other = cast(DepthModel, load_run(self.run).model).to(model.device)
+            other = load_run(self.run, model.device).model
         # A twin has no hooks: the source is never edited, whatever is open on the model
-        twin = cast(DepthModel, other.twin())
+        twin = other.twin()
         inputs: dict[str, Any] = batch.inputs
         if self.question is not None:
             inputs = {"tokens": model.to_tokens(self.question)}

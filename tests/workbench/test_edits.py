@@ -50,9 +50,7 @@ def refusal(*edits):
 
 
 def test_every_kind_of_edit_is_tried_here():
-    assert {edit["do"] for edit in EVERY_KIND} == {
-        cls.model_fields["do"].default for cls in EDITS
-    }
+    assert {edit["do"] for edit in EVERY_KIND} == {cls.model_fields["do"].default for cls in EDITS}
 
 
 @pytest.mark.parametrize("edit", EVERY_KIND, ids=lambda edit: edit["do"])
@@ -99,8 +97,9 @@ def test_scale_multiplies(model, batch):
 
 def test_clamp_keeps_values_within_bounds(model, batch):
     _, clean = run(model, batch)
-    _, cache = run(model, batch, {"do": "clamp", "place": ATTN, "low": -0.5, "high": 1.0,
-                                  "loops": [0]})
+    _, cache = run(
+        model, batch, {"do": "clamp", "place": ATTN, "low": -0.5, "high": 1.0, "loops": [0]}
+    )
     assert torch.equal(cache[ATTN][0], clean[ATTN][0].clamp(-0.5, 1.0))
 
 
@@ -195,8 +194,9 @@ def test_patching_from_a_position_that_is_not_there_is_refused(model, batch, pos
 
 def test_patching_all_of_a_question_of_another_length_is_refused(model, batch):
     edit = {"do": "patch", "place": POST, "question": "A1"}
-    with pytest.raises(ConfigError, match="patch: the source has 1 positions, the question 3; say "
-                       "from_position"):
+    with pytest.raises(
+        ConfigError, match="patch: the source has 1 positions, the question 3; say from_position"
+    ):
         run(model, batch, edit)
 
 
@@ -218,8 +218,12 @@ def test_skip_leaves_the_state_as_it_was(speaker, batch):
     model = speaker("looped", n_loops=3)
     _, cache = run(model, batch, {"do": "skip", "loops": [1]})
     assert torch.equal(cache[POST][1], cache[PRE][1])
-    torch.testing.assert_close(run(model, batch, {"do": "skip", "loops": [2]})[0],
-                               run(model, batch, n_loops=2)[0], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        run(model, batch, {"do": "skip", "loops": [2]})[0],
+        run(model, batch, n_loops=2)[0],
+        atol=1e-5,
+        rtol=1e-4,
+    )
 
 
 def test_skip_at_some_positions_leaves_the_others_free(speaker, batch):
@@ -236,8 +240,7 @@ def test_realign_moves_the_bridges_state_towards_what_it_decodes_to(model, batch
     token = model.decode(state).argmax(-1)
     aim = model.W_E[token]
     aim = aim / (aim.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
-    torch.testing.assert_close(cache[PRE][1, :, 1], 0.75 * state + 0.25 * aim,
-                               atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(cache[PRE][1, :, 1], 0.75 * state + 0.25 * aim, atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(cache[PRE][1, :, [0, 2]], clean[PRE][1, :, [0, 2]])
 
 
@@ -317,8 +320,11 @@ def test_heads_are_edited_by_position(model, batch):
 def test_an_edit_of_the_answers_position_goes_to_each_rows_own(build):
     from workbench.tasks import build_task
 
-    chains = {f"n_{kind}_{hops}": 3 for kind in ("train", "test_id", "test_ood")
-              for hops in ("two", "three")}
+    chains = {
+        f"n_{kind}_{hops}": 3
+        for kind in ("train", "test_id", "test_ood")
+        for hops in ("two", "three")
+    }
     task = build_task("three_hop", n_entities=6, n_relations=4, out_degree=3, **chains)
     batch = task.split("test_id")
     model = build("looped", d_vocab=task.d_vocab)
@@ -352,9 +358,7 @@ def test_a_place_that_is_not_there_is_answered_with_the_nearest(model, batch):
 
 
 def test_an_unknown_edit_is_answered_with_the_nearest():
-    assert refusal({"do": "zeroo", "place": ATTN}) == (
-        "edit 0 does 'zeroo'; did you mean 'zero'?"
-    )
+    assert refusal({"do": "zeroo", "place": ATTN}) == ("edit 0 does 'zeroo'; did you mean 'zero'?")
 
 
 def test_an_unknown_field_is_answered_with_the_nearest():

@@ -222,7 +222,7 @@ class LatentModel(HookedRootModule, ABC):
         with self.hooks(fwd_hooks, bwd_hooks, reset_hooks_end, clear_contexts):
             return cast(Tensor, self(*args, **kwargs))
 
-    def run_with_cache(
+    def run_with_cache(  # type: ignore[override]  # narrower kinds of pos_slice
         self,
         *args: Any,
         names_filter: NamesFilter = None,

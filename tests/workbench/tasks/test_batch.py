@@ -8,8 +8,11 @@ from workbench.tasks.batch import Batch
 @pytest.fixture(scope="module")
 def batch():
     sizes = dict(n_entities=6, n_relations=4, out_degree=3)
-    chains = {f"n_{kind}_{hops}": 6 for kind in ("train", "test_id", "test_ood")
-              for hops in ("two", "three")}
+    chains = {
+        f"n_{kind}_{hops}": 6
+        for kind in ("train", "test_id", "test_ood")
+        for hops in ("two", "three")
+    }
     return build_task("three_hop", **sizes, **chains).split("train_id")
 
 

@@ -80,8 +80,9 @@ def test_every_registered_task_has_its_sizes_here():
 
 
 def test_no_chain_stands_twice(task):
-    rows = [row for split in ("train_id", "test_id", "test_ood") for row in
-            questions(task.split(split))]
+    rows = [
+        row for split in ("train_id", "test_id", "test_ood") for row in questions(task.split(split))
+    ]
     assert len(rows) == len(set(rows))
 
 
@@ -102,9 +103,14 @@ def test_the_graphs_share_no_entity(task):
 
 
 def test_the_splits_have_the_sizes_asked_for(task):
-    asked = {name: sum(v for k, v in SIZES[task_name(task)].items() if k.startswith(key))
-             for name, key in [("train_id", "n_train"), ("test_id", "n_test_id"),
-                               ("test_ood", "n_test_ood")]}
+    asked = {
+        name: sum(v for k, v in SIZES[task_name(task)].items() if k.startswith(key))
+        for name, key in [
+            ("train_id", "n_train"),
+            ("test_id", "n_test_id"),
+            ("test_ood", "n_test_ood"),
+        ]
+    }
     assert {name: len(task.split(name)) for name in asked} == asked
 
 
