@@ -60,6 +60,9 @@ class TrainingConfig(StrictModel):
     batch_size: int = 512
     # Share of each split in every batch; by default in proportion to their sizes
     mixture: dict[str, float] | None = None
+    # Loops that a row runs while training: the model's own number, or one for each of its hops.
+    # With `hops` a fact is answered after loop 1, and so is stored where a first hop needs it.
+    loops: Literal["model", "hops"] = "model"
     precision: Literal["no", "bf16"] = "no"
     optimizer: OptimizerConfig = OptimizerConfig()
     measure: MeasureConfig = MeasureConfig()

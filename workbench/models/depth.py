@@ -153,6 +153,8 @@ class DepthModel(LatentModel):
 
     def _loops_by_row(self, n_loops: int | Tensor | None, tokens: Tensor) -> int | Tensor:
         loops = self.n_loops if n_loops is None else n_loops
+        if isinstance(loops, Tensor) and bool((loops == loops[0]).all()):
+            loops = int(loops[0])
         fewest = loops if isinstance(loops, int) else int(loops.min())
         if fewest < 1:
             raise ValueError(f"n_loops={fewest} must be at least 1")

@@ -156,7 +156,10 @@ class Trainer:
         """Mean cross-entropy of the answers after the last loop, computed without padding."""
         total = torch.zeros((), device=batch.tokens.device)
         for part in self._parts(batch):
-            logits = self.prepared(**part.inputs, logits_at=part.read_at)
+            loops = None
+            if self.cfg.loops == "hops":
+                loops = part.hops.clamp(max=self.model.n_loops)
+            logits = self.prepared(**part.inputs, n_loops=loops, logits_at=part.read_at)
             total = total + F.cross_entropy(logits.float(), part.answer, reduction="sum")
         return total / len(batch) * self.accelerator.num_processes
 
