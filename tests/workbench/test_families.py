@@ -29,6 +29,7 @@ CASES = {
     "discoloop, learned gate": ("discoloop", {"alpha": "learned"}),
     "discoloop, straight through": ("discoloop", {"decoding": "straight_through"}),
     "ponder, Φ alone": ("ponder", {"keep_input": False, "top_k": 3}),
+    "looped, normed states": ("looped", {"state_norm": "rms"}),
     "looped, no positions": ("looped", {"positional_embedding_type": "none"}),
 }
 
@@ -65,6 +66,8 @@ def test_each_loop_starts_from_what_the_recurrence_makes_of_the_last(model):
     embedding = Embedding(cache["hook_embed"], positions)
     for loop in range(K - 1):
         state = model.recurrence(cache[PRE][loop], cache[POST][loop], embedding, model)
+        if getattr(model.cfg, "state_norm", "none") == "rms":
+            state = state / (state.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
         torch.testing.assert_close(state, cache[PRE][loop + 1])
 
 
