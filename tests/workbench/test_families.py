@@ -30,6 +30,7 @@ CASES = {
     "discoloop, straight through": ("discoloop", {"decoding": "straight_through"}),
     "ponder, Φ alone": ("ponder", {"keep_input": False, "top_k": 3}),
     "looped, normed states": ("looped", {"state_norm": "rms"}),
+    "looped, distances": ("looped", {"positional_embedding_type": "relative"}),
     "looped, no positions": ("looped", {"positional_embedding_type": "none"}),
 }
 
