@@ -434,3 +434,26 @@ def test_a_patch_looks_at_the_present_pass_alone(model, batch, world):
         first, second = model(**batch.inputs), model(**batch.inputs, n_loops=5)
     assert torch.equal(first, model(**batch.inputs))
     assert torch.equal(second, model(**batch.inputs, n_loops=5))
+
+
+def test_patching_from_another_run_puts_its_states(speaker, recipe, batch, tmp_path):
+    from workbench.runs import load_run
+    from workbench.training import train
+
+    folder = train(recipe(steps=1), tmp_path / "other", quiet=True)
+    model = speaker("discoloop", n_layers=1)
+    edit = {"do": "patch", "place": POST, "run": str(folder), "loops": [1]}
+    _, cache = run(model, batch, edit)
+    _, other = run(load_run(folder).model, batch)
+    torch.testing.assert_close(cache[POST][1], other[POST][1], atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(cache[POST][0], other[POST][0])
+
+
+def test_patching_from_a_run_of_another_width_is_refused(build, world, recipe, batch, tmp_path):
+    from workbench.training import train
+
+    folder = train(recipe(steps=1), tmp_path / "other", quiet=True)
+    wide = build("looped", d_model=32, d_vocab=world.d_vocab)
+    edit = {"do": "patch", "place": POST, "run": str(folder)}
+    with pytest.raises(ConfigError, match=r"is \[4, 3, 16\] in its source and \[4, 3, 32\] here"):
+        run(wide, batch, edit)
