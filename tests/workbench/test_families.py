@@ -130,6 +130,11 @@ def test_rows_with_different_loops_equal_each_row_alone(model):
         torch.testing.assert_close(cache[POST][:n_loops, row], own[POST][:, 0])
 
 
+def test_rows_with_equal_loops_are_a_plain_run(model):
+    loops = torch.tensor([K, K])
+    assert torch.equal(model(TOKENS, n_loops=loops), model(TOKENS, n_loops=K))
+
+
 def test_a_finished_row_carries_its_last_state_on(model):
     _, cache = model.run_with_cache(TOKENS, n_loops=torch.tensor([3, 1]))
     assert cache.valid.tolist() == [[True, True], [True, False], [True, False]]
