@@ -186,7 +186,7 @@ class Patch(PlaceEdit):
             if clock.forwards not in ran:
                 ran.clear()
                 ran[clock.forwards] = run_source(clock)
-            values = self._fit(ran[clock.forwards], tensor, clock.loop)
+            values = self._fit(ran[clock.forwards], tensor, clock.loop, batch)
             return values if chosen is None else where(chosen, values, tensor, self.place)
 
         return [(self.place, patch if self.loops is None else at_loop(patch, self.loops))]
@@ -217,7 +217,7 @@ class Patch(PlaceEdit):
 
         return run
 
-    def _fit(self, values: Tensor, tensor: Tensor, loop: int | None) -> Tensor:
+    def _fit(self, values: Tensor, tensor: Tensor, loop: int | None, batch: Batch) -> Tensor:
         """The source's values for one firing, in the shape of what they replace."""
         if loop is not None:
             loop = self.from_loop if self.from_loop is not None else loop
@@ -231,8 +231,11 @@ class Patch(PlaceEdit):
                 raise ConfigError(
                     f"patch: no position {self.from_position} in a source with {n_pos} positions"
                 )
-            position = torch.tensor([self.from_position % n_pos], device=values.device)
-            values = values.index_select(axis, position)
+            lengths = batch.length if self.question is None else torch.tensor([n_pos])
+            at = (lengths * (self.from_position < 0) + self.from_position).clamp(min=0)
+            rows = torch.arange(len(at), device=values.device)
+            taken = values.movedim(axis, 1)[rows, at.to(values.device)]  # [batch …]
+            values = taken.unsqueeze(axis)
         elif n_pos != tensor.shape[axis]:
             raise ConfigError(
                 f"patch: the source has {n_pos} positions, the question {tensor.shape[axis]}; say "
@@ -394,7 +397,11 @@ def chosen_positions(positions: Positions | None, batch: Batch) -> Bool[Tensor, 
         for position in positions:
             if not -n_pos <= position < n_pos:
                 raise ConfigError(f"position {position} of a question with {n_pos} positions")
-            chosen[:, position % n_pos] = True
+            # Counted from its own end in every row; a row that is too short has no such position
+            at = (
+                batch.length + position if position < 0 else torch.full_like(batch.length, position)
+            )
+            chosen.scatter_(1, at.where(at >= 0, torch.full_like(at, n_pos))[:, None], True)
     return chosen[:, :n_pos]
 
 

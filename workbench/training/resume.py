@@ -44,8 +44,8 @@ def save_point(
     }
     write_tensors(fresh / "state.safetensors", tensors)
     write_text(fresh / "state.json", json.dumps(state | {"random": generators}))
-    shutil.rmtree(old, ignore_errors=True)
-    if present.exists():
+    if present.exists():  # else `old` is the only point, left by a kill between the two renames
+        shutil.rmtree(old, ignore_errors=True)
         present.rename(old)
     fresh.rename(present)
     shutil.rmtree(old, ignore_errors=True)

@@ -184,7 +184,6 @@ class Trainer:
             "step": self.step,
             "epoch": self.stream.epoch(self.step),
             "stage": 0,
-            "learning_rate": self.optimizer.param_groups[0]["lr"] if self.step else 0.0,
         }
         with (self.folder / "history.jsonl").open("a") as file:
             for split, record in records.items():
