@@ -122,7 +122,7 @@ class Trainer:
                 measured = last or (number + 1) % self.cfg.measure.every == 0
                 began = time.perf_counter()
                 watch = GradientByLoop() if measured else None
-                loss, norm = self._update(number, watch)
+                loss, norm = self.update(number, watch)
                 self.step = number + 1
                 self.seconds += time.perf_counter() - began
                 bar.update()
@@ -132,7 +132,7 @@ class Trainer:
                 self._keep(last)
         self._finish()
 
-    def _update(self, number: int, watch: GradientByLoop | None) -> tuple[float, float]:
+    def update(self, number: int, watch: GradientByLoop | None = None) -> tuple[float, float]:
         """One optimiser step; returns loss and gradient norm before clipping."""
         rate = learning_rate(self.cfg.optimizer, number, self.cfg.steps)
         for group in self.optimizer.param_groups:
