@@ -18,13 +18,15 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 from transformer_lens import ActivationCache
-from transformer_lens.utilities import Slice, SliceInput, get_act_name
+from transformer_lens.utilities import Slice, get_act_name
 
 from workbench.hooks import HookPoint, LoopClock
 
 if TYPE_CHECKING:
     from workbench.models.base import LatentModel
 
+# What TransformerLens takes for `pos_slice`
+PosSlice = Slice | int | tuple[int, ...] | list[int] | Tensor | None
 # Places whose axes are [batch pos head d_head]; all others have their (query) position last but one
 PER_HEAD = ("hook_q", "hook_k", "hook_v", "hook_z", "hook_rot_q", "hook_rot_k", "hook_result")
 
@@ -128,7 +130,7 @@ class Recorder:
         between: Collection[str],
         device: str | torch.device | None = None,
         remove_batch_dim: bool = False,
-        pos_slice: Slice | SliceInput | None = None,
+        pos_slice: PosSlice = None,
     ) -> None:
         self.clock = clock
         self.looped_places = frozenset(looped)
@@ -147,8 +149,8 @@ class Recorder:
         if name not in self.looped_places:
             if count > 1:
                 raise RuntimeError(f"{name} fired {count} times; only places in the loop may")
-            # `to` copies only across devices; a clone keeps later in-place edits out of the record
-            self.once[name] = record.clone() if self.device is None else record.to(self.device)
+            # A copy: the tensor itself would take up later in-place edits
+            self.once[name] = record.to(self.device or record.device, copy=True)
             return
         loop = cast(int, self.clock.loop)
         if count != loop + 1:

@@ -6,13 +6,15 @@ TransformerLens's wherever it has one, so that `ActivationCache` and a reader fi
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, Literal, TypeVar
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 Norm = Literal["LN", "RMS"]
-Positions = Literal["standard", "rotary", "none"]
+Positions = Literal["standard", "rotary", "relative", "none"]
 Activation = Literal["gelu", "gelu_new", "relu", "silu"]
+MANY = 12  # more words than this are not listed in an error's sentence
 
 
 class ConfigError(ValueError):
@@ -23,6 +25,12 @@ class StrictModel(BaseModel):
     """Frozen data that refuses unknown fields and wrong kinds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    def check_at_least(self, least: int, *fields: str) -> None:
+        """Refuse sizes that are too small; for validators."""
+        for name in fields:
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}={getattr(self, name)} must be at least {least}")
 
 
 class ModelConfig(StrictModel):
@@ -42,6 +50,7 @@ class ModelConfig(StrictModel):
     eps: float = 1e-5
     positional_embedding_type: Positions = "rotary"
     rotary_base: float = 10_000.0
+    relative_slope: float = 2.0  # how much a learned distance bias falls a step at the start
     tie_embeddings: bool = True
     # Standard deviation of W_E's entries at the start. With 1, an embedding has the norm √d_model
     # that RMSNorm(Φ) has, so that a mixing coefficient of 1 means equal parts.
@@ -51,14 +60,17 @@ class ModelConfig(StrictModel):
     # Standard deviation of the maps that write into the residual stream, as a multiple of
     # 1/√fan_in: 1 keeps their output the size of their input, 0 starts the block as the identity.
     output_init: float = 1.0
+    # What every loop starts from: the state as it comes, or brought to the norm √d_model without a
+    # gain. A pre-norm residual stream grows from loop to loop; with `rms` all loops, the first
+    # included, read inputs of one size.
+    state_norm: Literal["none", "rms"] = "none"
 
     @model_validator(mode="after")
     def _check_shape(self) -> "ModelConfig":
-        for name in ("d_vocab", "n_ctx", "d_model", "n_heads", "n_layers", "d_mlp"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)} must be at least 1")
+        self.check_at_least(1, "d_vocab", "n_ctx", "d_model", "n_heads", "n_layers", "d_mlp")
+        self.check_at_least(0, "n_prelude", "n_coda")
         if self.d_model % self.n_heads:
-            near = max(self.d_model // self.n_heads, 1) * self.n_heads
+            near = max(round(self.d_model / self.n_heads), 1) * self.n_heads
             raise ValueError(
                 f"d_model={self.d_model} does not divide into n_heads={self.n_heads} heads; "
                 f"the nearest width that does is {near}"
@@ -91,8 +103,7 @@ class LoopedConfig(ModelConfig):
 
     @model_validator(mode="after")
     def _check_loops(self) -> "LoopedConfig":
-        if self.n_loops < 1:
-            raise ValueError(f"n_loops={self.n_loops} must be at least 1")
+        self.check_at_least(1, "n_loops")
         return self
 
 
@@ -105,6 +116,8 @@ def nearest(word: str, words: Iterable[str]) -> str:
     near = get_close_matches(word, choices, n=1)
     if near:
         return f"did you mean {near[0]!r}?"
+    if len(choices) > MANY:
+        return f"there is {', '.join(choices[:MANY])} … ({len(choices)} in all)"
     return f"there is {', '.join(choices)}" if choices else "there is none"
 
 
@@ -127,15 +140,31 @@ def parse(cls: type[Parsed], data: Mapping[str, Any], where: str) -> Parsed:
 
 def _sentence(cls: type[BaseModel], error: ValidationError, where: str) -> str:
     problem = error.errors()[0]
-    path = ".".join(str(part) for part in problem["loc"])
-    owner = _owner(cls, problem["loc"][:-1])
+    loc = problem["loc"]
     if problem["type"] == "extra_forbidden":
-        field = str(problem["loc"][-1])
-        return f"{where} has no field {path!r}; {nearest(field, owner.model_fields)}"
+        near = nearest(str(loc[-1]), _owner(cls, loc[:-1]).model_fields)
+        return f"{where} has no field {_dotted(loc)!r}; {near}"
     if problem["type"] == "missing":
-        return f"{where} lacks the field {path!r}"
+        return f"{where} lacks the field {_dotted(loc)!r}"
     message = problem["msg"].removeprefix("Value error, ")
-    return f"{where}: {path}={problem['input']!r}: {message}" if path else f"{where}: {message}"
+    if _is_choice_of_kinds(cls, loc[:-1]):  # one problem for each kind that it might have been
+        others = [p["msg"] for p in error.errors()[1:] if p["loc"][:-1] == loc[:-1]]
+        message = " or ".join([message, *(m.removeprefix("Input should be ") for m in others)])
+        loc = loc[:-1]
+    path = f"{_dotted(loc)}={problem['input']!r}: " if loc else ""
+    return f"{where}: {path}{message}"
+
+
+def _dotted(path: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, path))
+
+
+def _is_choice_of_kinds(cls: type[BaseModel], path: tuple[int | str, ...]) -> bool:
+    """Whether a path of field names leads to a field of several kinds, a number or a word."""
+    field = _owner(cls, path[:-1]).model_fields.get(str(path[-1])) if path else None
+    if field is None or get_origin(field.annotation) not in (Union, UnionType):
+        return False
+    return len([kind for kind in get_args(field.annotation) if kind is not NoneType]) > 1
 
 
 def _owner(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseModel]:

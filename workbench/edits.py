@@ -11,17 +11,17 @@ Loops are numbered from 0. Positions are numbers, `bridge` (where the batch's br
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, cast
 
 import torch
 from jaxtyping import Bool
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from torch import Tensor
 
 from workbench.components.norm import rms_normalize
 from workbench.config import ConfigError, StrictModel, nearest
-from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop, loop_of
+from workbench.hooks import AtLoop, HookFn, HookPoint, LoopClock, at_loop, loop_of
 from workbench.models.depth import DepthModel
 from workbench.recurrence.phi import Phi
 from workbench.tasks.batch import Batch
@@ -88,6 +88,11 @@ class Add(PlaceEdit):
     value: float | list[float]
 
     def change(self, tensor: Tensor, loop: int | None) -> Tensor:
+        if isinstance(self.value, list) and len(self.value) != tensor.shape[-1]:
+            raise ConfigError(
+                f"add: {len(self.value)} values do not fit {self.place}, which is "
+                f"{tensor.shape[-1]} wide"
+            )
         return tensor + torch.as_tensor(self.value, dtype=tensor.dtype, device=tensor.device)
 
 
@@ -108,9 +113,13 @@ class Clamp(PlaceEdit):
     low: float | None = None
     high: float | None = None
 
-    def change(self, tensor: Tensor, loop: int | None) -> Tensor:
+    @model_validator(mode="after")
+    def _check_bounds(self) -> "Clamp":
         if self.low is None and self.high is None:
-            raise ConfigError("clamp needs low, high or both")
+            raise ValueError("clamp needs low, high or both")
+        return self
+
+    def change(self, tensor: Tensor, loop: int | None) -> Tensor:
         return tensor.clamp(self.low, self.high)
 
 
@@ -121,15 +130,29 @@ class Freeze(Edit):
     place: str
     after: int
 
+    @model_validator(mode="after")
+    def _check_loops(self) -> "Freeze":
+        if self.loops is not None and min(self.loops, default=0) <= self.after:
+            raise ValueError(f"freeze: the loops must come after loop {self.after}")
+        return self
+
     def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
         chosen = chosen_positions(self.positions, batch)
         held: dict[str, Tensor] = {}
+        if self.place in model.hook_dict and self.place not in model.looped_places:
+            raise ConfigError(f"freeze: {self.place} is outside the loops")
 
         def freeze(tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
             loop = cast(int, loop_of(hook))
+            firings = cast(LoopClock, hook.clock).n_loops - (self.place in model.between_places)
+            if not 0 <= self.after < firings - 1:
+                raise ConfigError(
+                    f"freeze: after={self.after} leaves no loop to hold it in; {self.place} comes "
+                    f"in {firings} loops, numbered 0 to {firings - 1}"
+                )
             if loop == self.after:
                 held["value"] = tensor
-            if loop <= self.after:
+            if loop <= self.after or (self.loops is not None and loop not in self.loops):
                 return None
             value = held["value"]
             return value if chosen is None else where(chosen, value, tensor, self.place)
@@ -154,41 +177,74 @@ class Patch(PlaceEdit):
         raise NotImplementedError("a patch needs its batch; hooks() makes it")
 
     def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
-        source = self._source(model, batch)  # [loop batch …], or [batch …] outside the loops
-        looped = self.place in model.looped_places
+        run_source = self._source(model, batch)
         chosen = chosen_positions(self.positions, batch)
+        ran: dict[int, Tensor] = {}  # the present forward pass, and its source
 
         def patch(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
-            values = source
-            if looped:
-                loop = self.from_loop if self.from_loop is not None else loop_of(hook)
-                if not 0 <= cast(int, loop) < len(source):
-                    raise ConfigError(f"patch: {self.place} has no loop {loop} in its source")
-                values = source[loop]
-            if self.from_position is not None:
-                axis = 2 if self.place.endswith(PER_QUERY) else 1
-                place = torch.tensor([self.from_position], device=values.device)
-                values = values.index_select(axis, place)
-            values = values.expand_as(tensor)
+            clock = cast(LoopClock, hook.clock)
+            if clock.forwards not in ran:
+                ran.clear()
+                ran[clock.forwards] = run_source(clock)
+            values = self._fit(ran[clock.forwards], tensor, clock.loop)
             return values if chosen is None else where(chosen, values, tensor, self.place)
 
         return [(self.place, patch if self.loops is None else at_loop(patch, self.loops))]
 
-    def _source(self, model: DepthModel, batch: Batch) -> Tensor:
+    def _source(self, model: DepthModel, batch: Batch) -> Callable[[LoopClock], Tensor]:
+        """What runs the source as long as a forward pass: [loop batch …], or [batch …] outside."""
         other = model
         if self.run is not None:
             from workbench.runs import load_run
 
-            other = cast(DepthModel, load_run(self.run).model).to(model.device)
+            other = load_run(self.run, model.device).model
         # A twin has no hooks: the source is never edited, whatever is open on the model
+        twin = other.twin()
         inputs: dict[str, Any] = batch.inputs
         if self.question is not None:
             inputs = {"tokens": model.to_tokens(self.question)}
-        with torch.no_grad():
-            _, cache = cast(DepthModel, other.twin()).run_with_cache(
-                **inputs, n_loops=model.n_loops, names_filter=self.place
+
+        # A place before the loops fires before the clock knows how many there will be
+        early = not self.place.startswith(("blocks.", "recurrence.", "coda.", "ln_final."))
+
+        def run(clock: LoopClock) -> Tensor:
+            loops: int | Tensor = 1 if early else clock.n_loops
+            if not early and self.question is None:
+                loops = cast(Tensor, clock.valid).sum(0)
+            with torch.no_grad():
+                _, cache = twin.run_with_cache(**inputs, n_loops=loops, names_filter=self.place)
+            return cache[self.place]
+
+        return run
+
+    def _fit(self, values: Tensor, tensor: Tensor, loop: int | None) -> Tensor:
+        """The source's values for one firing, in the shape of what they replace."""
+        if loop is not None:
+            loop = self.from_loop if self.from_loop is not None else loop
+            if not 0 <= loop < len(values):
+                raise ConfigError(f"patch: {self.place} has no loop {loop} in its source")
+            values = values[loop]
+        axis = 2 if self.place.endswith(PER_QUERY) else 1
+        n_pos = values.shape[axis]
+        if self.from_position is not None:
+            if not -n_pos <= self.from_position < n_pos:
+                raise ConfigError(
+                    f"patch: no position {self.from_position} in a source with {n_pos} positions"
+                )
+            position = torch.tensor([self.from_position % n_pos], device=values.device)
+            values = values.index_select(axis, position)
+        elif n_pos != tensor.shape[axis]:
+            raise ConfigError(
+                f"patch: the source has {n_pos} positions, the question {tensor.shape[axis]}; say "
+                "from_position and positions"
             )
-        return cache[self.place]
+        try:
+            return values.expand_as(tensor)
+        except RuntimeError:
+            raise ConfigError(
+                f"patch: {self.place} is {list(values.shape)} in its source and "
+                f"{list(tensor.shape)} here"
+            ) from None
 
 
 class Realign(Edit):
@@ -206,12 +262,23 @@ class Realign(Edit):
     scale: Literal["rms", "state"] = "rms"
     target: Literal["decoded", "phi", "bridge", "shuffled"] = "decoded"
 
+    @model_validator(mode="after")
+    def _check_positions(self) -> "Realign":
+        if self.target in ("bridge", "shuffled") and self.positions != "bridge":
+            raise ValueError(
+                f"realign: target={self.target!r} acts where bridges are read; leave positions out"
+            )
+        return self
+
     def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
-        loops = self.loops or list(range(1, model.n_loops))
         chosen = chosen_positions(self.positions, batch)
         wanted = self._embeddings(model, batch)
 
-        def realign(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
+        def realign(tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
+            if self.loops is None and loop_of(hook) == 0:
+                if cast(LoopClock, hook.clock).n_loops == 1:
+                    raise ConfigError("realign acts between loops; this pass runs a single loop")
+                return None
             aim = self._decode(model, tensor) if wanted is None else wanted
             unit = rms_normalize(aim)
             if self.scale == "state":
@@ -220,7 +287,7 @@ class Realign(Edit):
             moved = (1 - self.alpha) * tensor + self.alpha * unit
             return moved if chosen is None else where(chosen, moved, tensor, self.place)
 
-        return [(self.place, at_loop(realign, loops))]
+        return [(self.place, realign if self.loops is None else at_loop(realign, self.loops))]
 
     def _decode(self, model: DepthModel, state: Tensor) -> Tensor:
         decoding: Literal["soft", "hard"] = "soft" if self.target == "phi" else "hard"
@@ -264,7 +331,7 @@ AnyEdit = Annotated[
     Zero | Mean | Add | Scale | Clamp | Freeze | Patch | Realign | Skip, Field(discriminator="do")
 ]
 EDITS: tuple[type[Edit], ...] = (Zero, Mean, Add, Scale, Clamp, Freeze, Patch, Realign, Skip)
-_ADAPTER: TypeAdapter[list[Edit]] = TypeAdapter(list[AnyEdit])
+_ADAPTER: TypeAdapter[Any] = TypeAdapter(list[AnyEdit])
 
 
 def parse_edits(data: Any) -> list[Edit]:
@@ -285,11 +352,13 @@ def parse_edits(data: Any) -> list[Edit]:
                 near = nearest(field, names[do].model_fields)
                 raise ConfigError(f"edit {number} ({do}) has no field {field!r}; {near}")
     try:
-        return _ADAPTER.validate_python(data)
+        return cast(list[Edit], _ADAPTER.validate_python(data))
     except ValidationError as error:
         problem = error.errors()[0]
         path = ".".join(map(str, problem["loc"][2:]))
-        raise ConfigError(f"edit {problem['loc'][0]}: {path}: {problem['msg']}") from None
+        message = problem["msg"].removeprefix("Value error, ")
+        parts = [f"edit {problem['loc'][0]}", path, message]
+        raise ConfigError(": ".join(part for part in parts if part)) from None
 
 
 def edit_hooks(edits: Sequence[Edit], model: DepthModel, batch: Batch) -> CompiledHooks:
@@ -298,8 +367,15 @@ def edit_hooks(edits: Sequence[Edit], model: DepthModel, batch: Batch) -> Compil
 
 
 def to_plain(edits: Sequence[Edit]) -> list[dict[str, Any]]:
-    """Edits as data for JSON."""
-    return [edit.model_dump(exclude_none=True) for edit in edits]
+    """Edits as data for JSON, without what is None by default."""
+    return [
+        {
+            name: value
+            for name, value in edit.model_dump().items()
+            if value is not None or type(edit).model_fields[name].default is not None
+        }
+        for edit in edits
+    ]
 
 
 def chosen_positions(positions: Positions | None, batch: Batch) -> Bool[Tensor, "batch pos"] | None:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from torch import Tensor
 from transformer_lens import HookedRootModule
-from transformer_lens.hook_points import HookPoint
+from transformer_lens.hook_points import HookPoint as TransformerLensHookPoint
 
 __all__ = [
     "AtLoop",
@@ -26,6 +26,16 @@ __all__ = [
 ]
 
 NamesFilter = str | Collection[str] | Callable[[str], bool] | None
+
+
+class HookPoint(TransformerLensHookPoint):
+    """TransformerLens's HookPoint, whose call costs next to nothing while nobody listens."""
+
+    def __call__(self, tensor: Tensor) -> Tensor:
+        heard = self._forward_hooks or self._forward_pre_hooks
+        if heard or self._backward_hooks or self._backward_pre_hooks:
+            return cast(Tensor, super().__call__(tensor))
+        return tensor
 
 
 @runtime_checkable
@@ -109,8 +119,9 @@ class Listener:
         place = self.name if isinstance(self.name, str) else "a filter of names"
         if isinstance(self.fn, AtLoop):
             loops = ", ".join(map(str, sorted(self.fn.loops)))
+            asked = f"loop {loops}" if loops else "no loop"
             return (
-                f"the hook on {place} asked for loop {loops} and never fired; this pass ran "
+                f"the hook on {place} asked for {asked} and never fired; this pass ran "
                 f"{n_loops} loops, numbered 0 to {n_loops - 1}"
             )
         return f"the hook on {place} never fired in {n_loops} loops"

@@ -24,10 +24,15 @@ def _float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
     return float(str(loader.construct_scalar(node)))
 
 
+class _Dumper(yaml.SafeDumper):
+    """Puts words in quotes that `_Loader` would take for numbers."""
+
+
 # YAML 1.1 takes a number for a float only if it has a dot: 1e-4 would be a string
-_Loader.add_implicit_resolver(
-    "!exponent", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
-)
+for side in (_Loader, _Dumper):
+    side.add_implicit_resolver(
+        "!exponent", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+    )
 _Loader.add_constructor("!exponent", _float)
 
 
@@ -48,4 +53,4 @@ def parse_yaml(text: str, where: str) -> Any:
 
 def write_yaml(data: Any) -> str:
     """YAML text of plain data, keys in the order given."""
-    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100))
+    return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100))

@@ -30,6 +30,11 @@ class MeasureConfig(StrictModel):
     n: int = 1_000  # rows of each split
     splits: list[str] | None = None  # all that the task has
 
+    @model_validator(mode="after")
+    def _check(self) -> "MeasureConfig":
+        self.check_at_least(1, "every", "n")
+        return self
+
 
 class SaveConfig(StrictModel):
     """At which steps the weights are kept: densely at first, then spaced.
@@ -42,6 +47,11 @@ class SaveConfig(StrictModel):
     every: int = 5_000
     resume_every: int = 2_000  # steps between the points a killed run goes on from
 
+    @model_validator(mode="after")
+    def _check(self) -> "SaveConfig":
+        self.check_at_least(1, "dense_every", "every", "resume_every")
+        return self
+
 
 class TrainingConfig(StrictModel):
     """How a model is fitted."""
@@ -50,6 +60,9 @@ class TrainingConfig(StrictModel):
     batch_size: int = 512
     # Share of each split in every batch; by default in proportion to their sizes
     mixture: dict[str, float] | None = None
+    # Loops that a row runs while training: the model's own number, or one for each of its hops.
+    # With `hops` a fact is answered after loop 1, and so is stored where a first hop needs it.
+    loops: Literal["model", "hops"] = "model"
     precision: Literal["no", "bf16"] = "no"
     optimizer: OptimizerConfig = OptimizerConfig()
     measure: MeasureConfig = MeasureConfig()
@@ -57,9 +70,7 @@ class TrainingConfig(StrictModel):
 
     @model_validator(mode="after")
     def _check(self) -> "TrainingConfig":
-        for name in ("steps", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)} must be at least 1")
+        self.check_at_least(1, "steps", "batch_size")
         if self.mixture is not None and abs(sum(self.mixture.values()) - 1) > 1e-6:
             total = sum(self.mixture.values())
             raise ValueError(f"the shares of mixture add up to {total:g}; they must add up to 1")

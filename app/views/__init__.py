@@ -1,1 +1,1 @@
-"""One file a view: choose, analyse, show."""
+"""One view a question."""

@@ -1,15 +1,26 @@
 """Causal self-attention on two paths: fused when nobody listens, explicit when somebody does."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from workbench.components.rotary import Rotary
+from workbench.components.relative import RelativeBias
+from workbench.components.rotary import Angles, Rotary
 from workbench.config import ModelConfig
 from workbench.hooks import HookPoint, is_heard
+
+
+class Merged(NamedTuple):
+    """What a layer's queries, keys and values are made with, laid out for one matrix product."""
+
+    weight: Float[Tensor, "d_model qkv"]  # qkv = 3·head·d_head
+    bias: Float[Tensor, " qkv"]
+    angles: Angles | None
+    mask: Tensor | None  # what attention may look at: truth values, or summands of the scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +29,7 @@ class Context:
 
     positions: Int[Tensor, "rows pos"]  # of real tokens, counted from 0; one row if all agree
     allowed: Bool[Tensor, "batch 1 query_pos key_pos"] | None  # None: causal, every token real
+    merged: dict["Attention", Merged] = field(default_factory=dict)  # of layers that have run
 
 
 def context(
@@ -32,10 +44,14 @@ def context(
         return Context(torch.arange(n_pos, device=tokens.device)[None], None)
     real = attention_mask.bool()
     positions = (real.long().cumsum(1) - 1).clamp(min=0)
-    causal = torch.ones(n_pos, n_pos, dtype=torch.bool, device=tokens.device).tril()
-    allowed = causal & real[:, None, None, :]
+    allowed = causal(n_pos, tokens.device) & real[:, None, None, :]
     itself = torch.eye(n_pos, dtype=torch.bool, device=tokens.device)
     return Context(positions, allowed | itself)
+
+
+def causal(n_pos: int, device: torch.device) -> Bool[Tensor, "query_pos key_pos"]:
+    """Who may look at whom: every position at itself and at those before it."""
+    return torch.ones(n_pos, n_pos, dtype=torch.bool, device=device).tril()
 
 
 class Attention(nn.Module):
@@ -61,6 +77,8 @@ class Attention(nn.Module):
         self.b_O = nn.Parameter(torch.zeros(cfg.d_model))
         rotary = cfg.positional_embedding_type == "rotary"
         self.rotary = Rotary(cfg) if rotary else None
+        relative = cfg.positional_embedding_type == "relative"
+        self.rel_pos_bias = RelativeBias(cfg) if relative else None
         self.hook_q = HookPoint()  # [batch pos head d_head]
         self.hook_k = HookPoint()  # [batch pos head d_head]
         self.hook_v = HookPoint()  # [batch pos head d_head]
@@ -74,35 +92,43 @@ class Attention(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch pos d_model"], context: Context
     ) -> Float[Tensor, "batch pos d_model"]:
-        q, k, v = self._project(x)
+        if self not in context.merged:  # later loops find what the first has laid out
+            context.merged[self] = self._merge(context)
+        weight, bias, angles, mask = context.merged[self]
+        qkv = F.linear(x, weight.T, bias).view(*x.shape[:2], 3, *self.b_Q.shape)
+        q, k, v = qkv.unbind(2)
         q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
-        if self.rotary is not None:
-            q = self.hook_rot_q(self.rotary(q, context.positions))
-            k = self.hook_rot_k(self.rotary(k, context.positions))
+        if angles is not None:
+            q = self.hook_rot_q(angles.turn(q))
+            k = self.hook_rot_k(angles.turn(k))
         heard = is_heard(self.hook_attn_scores, self.hook_pattern)
         mix = self._explicit if heard else self._fused
-        z = self.hook_z(mix(q, k, v, context.allowed))
-        return torch.addmm(self.b_O, z.flatten(0, 1).flatten(1), self.W_O.flatten(0, 1)).unflatten(
-            0, x.shape[:2]
-        )
+        z = self.hook_z(mix(q, k, v, mask))
+        return F.linear(z.flatten(2), self.W_O.flatten(0, 1).T, self.b_O)
 
-    def _project(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Queries, keys and values by one matrix product."""
-        weights = torch.stack((self.W_Q, self.W_K, self.W_V))  # [3 head d_model d_head]
+    def _merge(self, context: Context) -> Merged:
+        weights = [weight.transpose(0, 1) for weight in (self.W_Q, self.W_K, self.W_V)]
         biases = torch.stack((self.b_Q, self.b_K, self.b_V))
-        flat = weights.permute(2, 0, 1, 3).flatten(1)  # [d_model, 3·head·d_head]
-        out = torch.addmm(biases.flatten(), x.flatten(0, 1), flat)
-        return out.view(*x.shape[:2], *biases.shape).unbind(2)
+        angles = self.rotary(context.positions) if self.rotary is not None else None
+        mask = context.allowed
+        if self.rel_pos_bias is not None:
+            allowed = causal(context.positions.shape[1], self.b_O.device) if mask is None else mask
+            mask = self.rel_pos_bias(context.positions).masked_fill(~allowed, -torch.inf)
+        return Merged(torch.stack(weights, 1).flatten(1), biases.flatten(), angles, mask)
 
-    def _fused(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor:
+    def _fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
-        z = F.scaled_dot_product_attention(q, k, v, allowed, is_causal=allowed is None)
+        if mask is not None and mask.dtype != torch.bool:
+            mask = mask.to(q.dtype)
+        z = F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None)
         return z.transpose(1, 2)
 
-    def _explicit(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor:
-        scores = q.transpose(1, 2) @ k.permute(0, 2, 3, 1) / q.shape[-1] ** 0.5
-        if allowed is None:
-            allowed = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril()
-        scores = self.hook_attn_scores(scores.masked_fill(~allowed, -torch.inf))
+    def _explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        if mask is None:
+            mask = causal(q.shape[1], q.device)
+        if mask.dtype == torch.bool:
+            mask = q.new_zeros(mask.shape).masked_fill(~mask, -torch.inf)
+        scores = (q / q.shape[-1] ** 0.5).transpose(1, 2) @ k.permute(0, 2, 3, 1)
+        scores = self.hook_attn_scores(scores + mask)
         pattern = self.hook_pattern(scores.softmax(-1))
         return (pattern @ v.transpose(1, 2)).transpose(1, 2)

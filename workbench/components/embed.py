@@ -1,6 +1,7 @@
 """Into the residual stream and out of it."""
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -15,7 +16,7 @@ class Embed(nn.Module):
         self.W_E = nn.Parameter(torch.randn(cfg.d_vocab, cfg.d_model) * cfg.embed_std)
 
     def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
-        return self.W_E[tokens]
+        return F.embedding(tokens, self.W_E)
 
 
 class PosEmbed(nn.Module):
@@ -28,7 +29,7 @@ class PosEmbed(nn.Module):
     def forward(
         self, positions: Int[Tensor, "rows pos"], n_batch: int
     ) -> Float[Tensor, "batch pos d_model"]:
-        return self.W_pos[positions].expand(n_batch, -1, -1)
+        return F.embedding(positions, self.W_pos).expand(n_batch, -1, -1)
 
 
 class Unembed(nn.Module):
@@ -40,7 +41,7 @@ class Unembed(nn.Module):
         self.b_U = nn.Parameter(torch.zeros(cfg.d_vocab))
 
     def forward(self, resid: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_vocab"]:
-        return resid @ self.W_U + self.b_U
+        return F.linear(resid, self.W_U.T, self.b_U)
 
 
 class TiedUnembed(nn.Module):

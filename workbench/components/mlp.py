@@ -38,6 +38,5 @@ class MLP(nn.Module):
         self.hook_post = HookPoint()  # [batch pos d_mlp]
 
     def forward(self, x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
-        pre = torch.addmm(self.b_in, x.flatten(0, 1), self.W_in).unflatten(0, x.shape[:2])
-        hidden = self.hook_post(self.act(self.hook_pre(pre)))
-        return torch.addmm(self.b_out, hidden.flatten(0, 1), self.W_out).unflatten(0, x.shape[:2])
+        pre = self.hook_pre(F.linear(x, self.W_in.T, self.b_in))
+        return F.linear(self.hook_post(self.act(pre)), self.W_out.T, self.b_out)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import cast
 
 from torch import Tensor
 
@@ -34,8 +35,10 @@ class GradientByLoop:
 
     def _listen(self, tensor: Tensor, /, *, hook: HookPoint) -> None:
         if tensor.requires_grad:
-            tensor.register_hook(partial(self._note, loop_of(hook)))
+            loop = cast(int, loop_of(hook))
+            self._squares.setdefault(loop, 0.0)  # a loop that no gradient reaches has norm 0
+            tensor.register_hook(partial(self._note, loop))
 
     def _note(self, loop: int, gradient: Tensor) -> None:
         square = float(gradient.detach().float().pow(2).sum())
-        self._squares[loop] = self._squares.get(loop, 0.0) + square
+        self._squares[loop] += square

@@ -4,14 +4,13 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformer_lens.utilities import Slice, SliceInput
 
-from workbench.cache import LoopCache, Recorder, UnknownHook
+from workbench.cache import LoopCache, PosSlice, Recorder, UnknownHook
 from workbench.components.block import Block
 from workbench.components.embed import Embed, PosEmbed, TiedUnembed, Unembed
 from workbench.components.norm import norm
@@ -21,6 +20,8 @@ from workbench.models.fresh import fresh
 from workbench.vocabulary import WordVocabulary
 
 Hooks = Sequence[tuple[str | Callable[[str], bool], Callable[..., Any]]]
+
+Model = TypeVar("Model", bound="LatentModel")
 
 
 class LatentModel(HookedRootModule, ABC):
@@ -221,7 +222,7 @@ class LatentModel(HookedRootModule, ABC):
         with self.hooks(fwd_hooks, bwd_hooks, reset_hooks_end, clear_contexts):
             return cast(Tensor, self(*args, **kwargs))
 
-    def run_with_cache(
+    def run_with_cache(  # type: ignore[override]  # narrower kinds of pos_slice
         self,
         *args: Any,
         names_filter: NamesFilter = None,
@@ -230,7 +231,7 @@ class LatentModel(HookedRootModule, ABC):
         incl_bwd: bool = False,
         reset_hooks_end: bool = True,
         clear_contexts: bool = False,
-        pos_slice: Slice | SliceInput | None = None,
+        pos_slice: PosSlice = None,
         **kwargs: Any,
     ) -> tuple[Tensor, LoopCache]:
         """Run forward and keep what the hooks saw, loop by loop.
@@ -282,7 +283,7 @@ class LatentModel(HookedRootModule, ABC):
 
     # -- copies
 
-    def twin(self) -> "LatentModel":
+    def twin(self: Model) -> Model:
         """A copy that shares the weights and has hooks and a clock of its own."""
         shared = [*self.parameters(), *self.buffers()]
         twin = copy.deepcopy(self, {id(tensor): tensor for tensor in shared})
@@ -292,7 +293,7 @@ class LatentModel(HookedRootModule, ABC):
             hook_point._backward_hooks.clear()
         return twin
 
-    def untrained(self, seed: int = 0) -> "LatentModel":
+    def untrained(self: Model, seed: int = 0) -> Model:
         """A model of the same shape with fresh weights: the control of many analyses."""
         model = fresh(lambda: type(self)(self.cfg), seed).to(self.device)
         model.tokenizer = self.tokenizer

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from workbench.components.attention import Context, context
 from workbench.components.embed import TiedUnembed
+from workbench.components.norm import rms_normalize
 from workbench.config import ModelConfig
 from workbench.models.base import LatentModel
 from workbench.recurrence.base import Embedding, Recurrence
@@ -87,6 +88,8 @@ class DepthModel(LatentModel):
         self._note_valid(loops, n_loops, len(state))
         post = state
         for loop in self.clock.ticks(n_loops):
+            if self.cfg.state_norm == "rms":
+                state = rms_normalize(state)
             state = recurrence.hook_state_pre(state)
             update = state
             for block in self.blocks:
@@ -150,6 +153,8 @@ class DepthModel(LatentModel):
 
     def _loops_by_row(self, n_loops: int | Tensor | None, tokens: Tensor) -> int | Tensor:
         loops = self.n_loops if n_loops is None else n_loops
+        if isinstance(loops, Tensor) and bool((loops == loops[0]).all()):
+            loops = int(loops[0])
         fewest = loops if isinstance(loops, int) else int(loops.min())
         if fewest < 1:
             raise ValueError(f"n_loops={fewest} must be at least 1")
@@ -165,7 +170,7 @@ class DepthModel(LatentModel):
     @torch.no_grad()
     def generate(
         self, tokens: str | Int[Tensor, "batch pos"], max_new_tokens: int = 1, **inputs: int
-    ) -> Int[Tensor, "batch pos"]:
+    ) -> Int[Tensor, "batch longer"]:
         """Append the likeliest token `max_new_tokens` times, running the whole sequence each time.
 
         Args:

@@ -43,7 +43,8 @@ class Phi(nn.Module):
         return self._weights(logits) @ vocabulary.W_E
 
     def _weights(self, logits: Float[Tensor, "*axes token"]) -> Float[Tensor, "*axes token"]:
-        soft = (logits / self.tau).softmax(-1)
+        # τ = 1 is spared a pass over [batch pos d_vocab] each way
+        soft = (logits if self.tau == 1 else logits / self.tau).softmax(-1)
         if self.decoding == "soft":
             return soft
         hard = torch.zeros_like(soft).scatter_(-1, soft.argmax(-1, keepdim=True), 1.0)

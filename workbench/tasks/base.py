@@ -1,4 +1,4 @@
-"""What every task gives: seeded, disjoint splits, a vocabulary, and how well one does unthinking."""
+"""What every task gives: seeded splits, a vocabulary, and how well one does unthinking."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -21,6 +21,10 @@ class Task(ABC):
 
     Config: ClassVar[type[StrictModel]]
     vocabulary: WordVocabulary
+
+    def __init__(self, cfg: StrictModel, seed: int) -> None:
+        self.cfg = cfg
+        self.seed = seed
 
     @property
     @abstractmethod

@@ -107,9 +107,10 @@ class Graph(NamedTuple):
 class HopTask(Task):
     """Facts and chains of up to `max_hops` hops."""
 
+    cfg: TwoHopConfig | ThreeHopConfig
+
     def __init__(self, cfg: TwoHopConfig | ThreeHopConfig, seed: int) -> None:
-        self.cfg = cfg
-        self.seed = seed
+        super().__init__(cfg, seed)
         self.max_hops = max(cfg.chains())
         n, n_relations = cfg.n_entities, cfg.n_relations
         self.vocabulary = WordVocabulary(
@@ -182,7 +183,9 @@ class HopTask(Task):
             )
         nodes = [tokens[0]]
         for relation in tokens[1:]:
-            edges = dict(zip(*(column[nodes[-1] - graph.first].tolist() for column in graph[1:])))
+            node = nodes[-1] - graph.first
+            pairs = zip(graph.relation[node].tolist(), graph.target[node].tolist(), strict=True)
+            edges = dict(pairs)
             if relation not in edges:
                 known = ", ".join(self.vocabulary.words[r] for r in sorted(edges))
                 raise ValueError(

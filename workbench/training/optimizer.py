@@ -12,7 +12,8 @@ EMBEDDINGS = ("W_E", "W_pos", "W_U")
 
 def make_optimizer(model: LatentModel, cfg: OptimizerConfig) -> torch.optim.AdamW:
     """Fused AdamW; maps named W_* are decayed, embeddings on request, biases and gains never."""
-    decayed, kept = [], []
+    decayed: list[torch.nn.Parameter] = []
+    kept: list[torch.nn.Parameter] = []
     for name, parameter in model.named_parameters():
         weight = name.rsplit(".", 1)[-1]
         wanted = cfg.decay_embeddings if weight in EMBEDDINGS else weight.startswith("W_")

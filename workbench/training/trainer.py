@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -72,8 +72,7 @@ class Trainer:
         np.random.seed(recipe.seed)
         torch.manual_seed(recipe.seed)
         self.accelerator = Accelerator(mixed_precision=self.cfg.precision)
-        self.model = build_model(model_config(self.recipe.model)).train()
-        assert isinstance(self.model, DepthModel)
+        self.model = cast(DepthModel, build_model(model_config(self.recipe.model)).train())
         optimizer = make_optimizer(self.model, self.cfg.optimizer)
         self.prepared, self.optimizer = self.accelerator.prepare(self.model, optimizer)
         device = self.accelerator.device
@@ -145,9 +144,9 @@ class Trainer:
         if not bool(torch.isfinite(norm)):
             self.optimizer.zero_grad()
             raise TrainingDiverged(
-                f"step {number + 1}: the loss is {float(loss.detach()):g} and the norm of its gradient "
-                f"{float(norm):g}; the step was not taken. A lower optimizer.lr or a longer "
-                "warmup may help"
+                f"step {number + 1}: the loss is {float(loss.detach()):g} and the norm of its "
+                f"gradient {float(norm):g}; the step was not taken. A lower optimizer.lr or a "
+                "longer warmup may help"
             )
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -157,7 +156,10 @@ class Trainer:
         """Mean cross-entropy of the answers after the last loop, computed without padding."""
         total = torch.zeros((), device=batch.tokens.device)
         for part in self._parts(batch):
-            logits = self.prepared(**part.inputs, logits_at=part.read_at)
+            loops = None
+            if self.cfg.loops == "hops":
+                loops = part.hops.clamp(max=self.model.n_loops)
+            logits = self.prepared(**part.inputs, n_loops=loops, logits_at=part.read_at)
             total = total + F.cross_entropy(logits.float(), part.answer, reduction="sum")
         return total / len(batch) * self.accelerator.num_processes
 

@@ -42,21 +42,8 @@ ROTARY = {"positional_embedding_type": "rotary", "rotary_dim": 8}
 CASES: dict[str, dict[str, Any]] = {
     "ln_learned_gelu": {"normalization_type": "LN", "act_fn": "gelu", **LEARNED},
     "rms_learned_relu": {"normalization_type": "RMS", "act_fn": "relu", **LEARNED},
-    "none_learned_gelu": {"normalization_type": None, "act_fn": "gelu", **LEARNED},
     "rms_rotary_gelu_new": {"normalization_type": "RMS", "act_fn": "gelu_new", **ROTARY},
     "ln_rotary_silu": {"normalization_type": "LN", "act_fn": "silu", **ROTARY},
-    "rms_gated_rotary": {
-        "normalization_type": "RMS",
-        "act_fn": "silu",
-        "gated_mlp": True,
-        **ROTARY,
-    },
-    "rms_gqa_rotary": {
-        "normalization_type": "RMS",
-        "act_fn": "silu",
-        "n_key_value_heads": 1,
-        **ROTARY,
-    },
 }
 
 RECORDED_FIELDS = (

@@ -1,0 +1,78 @@
+"""Runs small enough to make in a test, and models whose mechanism is planted."""
+
+import json
+
+import pytest
+
+RECIPE = """
+name: tiny
+task: {name: two_hop, n_entities: 12, n_relations: 5, out_degree: 3, n_train: 80, n_test_id: 20,
+       n_test_ood: 20}
+model: {family: %s, d_model: 16, n_heads: 2, n_layers: 1, d_mlp: 32}
+training: {steps: 6, batch_size: 32, measure: {every: 2, n: 20},
+           save: {dense_every: 2, dense_until: 6}}
+"""
+
+
+@pytest.fixture(scope="session")
+def make_run(tmp_path_factory):
+    """Train a family for six steps; each family once a session."""
+    from workbench.recipe import load_recipe
+    from workbench.runs import load_run
+    from workbench.training import train
+
+    made = {}
+
+    def make(family, changes=()):
+        key = (family, tuple(changes))
+        if key not in made:
+            folder = tmp_path_factory.mktemp("runs")
+            (folder / "recipe.yaml").write_text(RECIPE % family)
+            recipe = load_recipe(folder / "recipe.yaml", changes)
+            made[key] = load_run(train(recipe, folder / "run", quiet=True))
+        return made[key]
+
+    return make
+
+
+@pytest.fixture
+def run_with_history(make_run, tmp_path):
+    """A run whose history is planted: Stage-1 on train_id, final accuracy on test_id."""
+    import shutil
+
+    from workbench.runs import load_run
+
+    def make(stage_1, test):
+        folder = tmp_path / "planted"
+        shutil.copytree(make_run("looped").path, folder)
+        lines = []
+        for index, (early, late) in enumerate(zip(stage_1, test, strict=True)):
+            where = {"step": index * 100, "epoch": index * 5.0}
+            for split, by_loop in (("train_id", [early, 1.0]), ("test_id", [0.0, late])):
+                record = where | {
+                    "split": split,
+                    "accuracy": by_loop[-1],
+                    "accuracy_by_loop": by_loop,
+                }
+                lines.append(json.dumps(record) + "\n")
+        (folder / "history.jsonl").write_text("".join(lines))
+        return load_run(folder)
+
+    return make
+
+
+@pytest.fixture
+def plant_bridge():
+    """Hooks that write the bridge's embedding, and nothing else, where it is to be read."""
+    from workbench.hooks import at_loop
+
+    def hooks(model, batch, size=1.0):
+        def write(state, hook):
+            state = state.clone()
+            rows, hops = (batch.bridge >= 0).nonzero(as_tuple=True)
+            state[rows, batch.bridge_at[rows, hops]] = size * model.W_E[batch.bridge[rows, hops]]
+            return state
+
+        return [("recurrence.hook_state_post", at_loop(write, 0))]
+
+    return hooks

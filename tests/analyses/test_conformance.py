@@ -1,0 +1,92 @@
+"""Every analysis gives a frozen result with a figure, a tidy table, a line and plain data."""
+
+import dataclasses
+import json
+
+import pytest
+
+NAMES = [
+    "logit_lens",
+    "bridge_alignment",
+    "gate_maps",
+    "realignment",
+    "stage_collapse",
+    "attention",
+]
+
+
+@pytest.fixture(params=NAMES)
+def analysed(request, make_run, run_with_history):
+    from analyses import analyse
+
+    if request.param == "stage_collapse":
+        flat = [0.1, 0.5, 0.9, 0.9, 0.1, 0.1]
+        return analyse("stage_collapse", run_with_history(flat, flat))
+    return analyse(request.param, make_run("discoloop"), n=10)
+
+
+def test_all_analyses_are_held_to_this_contract():
+    from analyses import ANALYSES
+
+    assert sorted(ANALYSES) == sorted(NAMES)
+
+
+def test_result_is_frozen(analysed):
+    field = dataclasses.fields(analysed.result)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(analysed.result, field, None)
+
+
+def test_figure_has_data_a_title_and_its_provenance(analysed):
+    figure = analysed.figure()
+    assert len(figure.data) > 0
+    assert figure.layout.title.text
+    texts = [annotation.text for annotation in figure.layout.annotations]
+    assert any(text.startswith("tiny · ") for text in texts)
+
+
+def test_table_is_tidy(analysed):
+    frame = analysed.result.to_frame()
+    assert len(frame) > 0
+    assert frame.columns.is_unique
+    assert all(frame[column].map(lambda v: not isinstance(v, list)).all() for column in frame)
+
+
+def test_summary_is_one_line(analysed):
+    summary = analysed.summary()
+    assert summary
+    assert "\n" not in summary
+
+
+def test_plain_data_is_json_and_names_axes(analysed):
+    plain = json.loads(json.dumps(analysed.to_plain(), allow_nan=False))
+    assert {"run", "step", "split", "loops", "edits", "n", "seed"} <= plain.keys()
+    tensors = [value for value in plain.values() if isinstance(value, dict) and "axes" in value]
+    assert tensors
+    for tensor in tensors:
+        depth, values = 0, tensor["values"]
+        while isinstance(values, list):
+            depth, values = depth + 1, values[0]
+        assert depth == len(tensor["axes"])
+
+
+def test_files_are_written_under_the_analysis_name(analysed, tmp_path):
+    paths = analysed.write(tmp_path / "out")
+    assert sorted(path.suffix for path in paths) == [".csv", ".html", ".json"]
+    assert all(path.stem == analysed.name and path.stat().st_size > 0 for path in paths)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "stage_collapse"])
+def test_an_analysis_leaves_lasting_hooks_alone_and_none_of_its_own(name, make_run):
+    from analyses import analyse
+
+    run = make_run("discoloop")
+    model = run.model.twin()
+    batch = run.task.batch("test_ood", 5)
+    plain = model(**batch.inputs)
+    model.add_hook("blocks.0.hook_attn_out", lambda t, hook: t + 0.5)
+    shifted = model(**batch.inputs)
+    analyse(name, run, n=5, split="test_ood", model=model)
+    assert (model(**batch.inputs) == shifted).all()
+    model.reset_hooks()
+    assert (model(**batch.inputs) == plain).all()

@@ -1,0 +1,17 @@
+"""The report measures every run it is given and says how."""
+
+
+def test_report_has_a_row_for_every_run_in_every_table(make_run, tmp_path):
+    import shutil
+
+    from analyses.report import report
+
+    for family in ("transformer", "looped"):
+        shutil.copytree(make_run(family).path, tmp_path / family)
+        recipe = tmp_path / family / "recipe.yaml"
+        recipe.write_text(recipe.read_text().replace("name: tiny", f"name: tiny-{family}", 1))
+    (tmp_path / "about.md").write_text("# Runs\n")
+    page = report(tmp_path)
+    assert page.startswith("# Runs\n")
+    assert page.count("| `tiny-transformer` |") == 6  # accuracy, Stage-1, three bridges, making
+    assert page.count("`tiny-looped`: ") == 2  # realignment, change

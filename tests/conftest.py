@@ -1,0 +1,96 @@
+"""Shared fixtures: models, tasks and recipes small enough that a test takes milliseconds.
+
+Modules of the project are imported inside the fixtures: pytest reads this file before jaxtyping's
+import hook is there to check their shapes.
+"""
+
+import pytest
+import torch
+
+SHAPE = dict(d_vocab=11, n_ctx=8, d_model=16, n_heads=2, n_layers=2, d_mlp=32)
+WORLD = dict(n_entities=6, n_relations=4, out_degree=3, n_train=12, n_test_id=6, n_test_ood=6)
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def cfg():
+    """Build a config of 2 layers of width 16; keyword arguments override fields."""
+    from workbench.models import model_config
+
+    return lambda family="looped", **changes: model_config({"family": family} | SHAPE | changes)
+
+
+@pytest.fixture
+def build(cfg):
+    """Build a model of that config, every parameter random, so that none goes unnoticed."""
+    from workbench.models import build_model
+
+    def build(family="looped", **changes):
+        model = build_model(cfg(family, **changes)).eval()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += 0.3 * torch.randn_like(parameter)
+        return model
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def world():
+    """A two-hop task of 6 entities in each graph and 3 relations for each of them."""
+    from workbench.tasks import build_task
+
+    return build_task("two_hop", **WORLD)
+
+
+@pytest.fixture
+def speaker(build, world):
+    """Build a model that knows the words of `world`."""
+
+    def speaker(family="discoloop", **changes):
+        model = build(family, d_vocab=world.d_vocab, n_ctx=world.n_ctx, **changes)
+        model.tokenizer = world.vocabulary
+        return model
+
+    return speaker
+
+
+@pytest.fixture
+def recipe():
+    """Build a recipe of 6 steps on `world`; keyword arguments override groups' fields."""
+    from workbench.config import parse
+    from workbench.recipe import Recipe
+
+    model = dict(family="discoloop", alpha="learned", d_model=16, n_heads=2, n_layers=1, d_mlp=32)
+    groups = {
+        "optimizer": {"warmup": 2},
+        "measure": {"every": 2, "n": 8},
+        "save": {"dense_every": 2, "dense_until": 4, "every": 3, "resume_every": 2},
+    }
+
+    def recipe(seed=0, task=None, model_changes=None, steps=6, **changes):
+        training = {"steps": steps, "batch_size": 8} | {
+            group: fields | changes.pop(group, {}) for group, fields in groups.items()
+        }
+        return parse(
+            Recipe,
+            {
+                "name": "tiny",
+                "seed": seed,
+                "task": {"name": "two_hop"} | WORLD | (task or {}),
+                "model": model | (model_changes or {}),
+                "training": training | changes,
+            },
+            "recipe tiny",
+        )
+
+    return recipe

@@ -1,0 +1,212 @@
+"""Every verb of the command line, and what it says to wrong input."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+RECIPE = """
+name: tiny
+about: A model to try the verbs on.
+task: {name: two_hop, n_entities: 12, n_relations: 5, out_degree: 3, n_train: 80, n_test_id: 20,
+       n_test_ood: 20}
+model: {family: discoloop, d_model: 16, n_heads: 2, n_layers: 1, d_mlp: 32}
+training: {steps: 4, batch_size: 32, measure: {every: 2, n: 20},
+           save: {dense_every: 2, dense_until: 4}}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a recipe and a run of it."""
+    from workbench.cli import main
+
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "tiny.yaml").write_text(RECIPE)
+    assert main(["train", str(folder / "tiny.yaml"), "--out", str(folder / "run")]) == 0
+    return folder
+
+
+@pytest.fixture
+def say(folder, capsys, monkeypatch):
+    """Run a command line in that folder; gives exit code, output and errors."""
+    from workbench.cli import main
+
+    monkeypatch.chdir(folder)
+
+    def say(*words):
+        capsys.readouterr()
+        code = main(
+            [*words, "--device", "cpu"] if words[0] in ("evaluate", "analyse") else [*words]
+        )
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return say
+
+
+def test_help_loads_no_torch():
+    code = (
+        "import sys, workbench.cli as cli; cli.build_parser().format_help();"
+        "print('torch' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("verb", "word"),
+    [("recipes", "two-hop-paper-discoloop"), ("analyses", "logit_lens"), ("tasks", "three_hop")],
+)
+def test_listings_have_one_line_for_each_thing(say, verb, word):
+    code, out, _ = say(verb)
+    assert code == 0
+    assert sum(line.startswith(word) for line in out.splitlines()) == 1
+
+
+def test_runs_lists_the_runs_of_the_folder(say, folder, monkeypatch):
+    (folder / "runs").mkdir(exist_ok=True)
+    if not (folder / "runs" / "mine").exists():
+        (folder / "runs" / "mine").symlink_to(folder / "run")
+    code, out, _ = say("runs")
+    assert code == 0
+    assert any(line.startswith("mine ") and "discoloop" in line for line in out.splitlines())
+
+
+def test_plan_says_what_would_be_done_and_does_nothing(say, folder):
+    code, out, _ = say("train", "tiny.yaml", "--out", "planned", "--plan", "--set", "seed=7")
+    assert code == 0
+    assert "seed: 7" in out
+    assert "# parameters" in out
+    assert not (folder / "planned").exists()
+
+
+def test_training_again_into_a_run_is_refused(say):
+    code, _, err = say("train", "tiny.yaml", "--out", "run")
+    assert code == 1
+    assert err.endswith("already holds a run; choose another --out, or --resume it\n")
+
+
+def test_evaluate_prints_the_contracts_object(say):
+    code, out, _ = say("evaluate", "run", "--split", "test_ood", "--json", "-")
+    found = json.loads(out)
+    assert code == 0
+    assert {
+        "run",
+        "step",
+        "split",
+        "loops",
+        "edits",
+        "n",
+        "accuracy",
+        "accuracy_interval",
+        "accuracy_by_loop",
+        "majority_rate",
+    } <= found.keys()
+    assert (found["run"], found["step"], found["split"]) == ("tiny", 4, "test_ood")
+    assert (found["loops"], found["n"], found["edits"]) == (2, 20, [])
+    low, high = found["accuracy_interval"]
+    assert low <= found["accuracy"] <= high
+    assert len(found["accuracy_by_loop"]) == 2
+
+
+def test_evaluate_takes_step_loops_and_edits(say, folder):
+    edits = [{"do": "zero", "place": "blocks.0.hook_mlp_out", "loops": [2]}]
+    (folder / "edits.json").write_text(json.dumps(edits))
+    words = ["evaluate", "run", "--step", "2", "--loops", "3", "--edits", "edits.json"]
+    code, out, _ = say(*words, "--json", "-")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["step"], found["loops"], found["edits"]) == (2, 3, edits)
+
+
+def test_accuracy_is_the_same_in_every_chunk_size(say, monkeypatch):
+    import workbench.evaluation
+
+    _, whole, _ = say("evaluate", "run", "--split", "train_id", "--json", "-")
+    monkeypatch.setattr(workbench.evaluation, "ROWS", 7)
+    _, chunks, _ = say("evaluate", "run", "--split", "train_id", "--json", "-")
+    assert json.loads(whole) == json.loads(chunks)
+
+
+def test_analyse_writes_three_files_and_prints_the_finding(say, folder):
+    code, out, _ = say("analyse", "gate_maps", "run", "--n", "5", "--out", "found")
+    assert code == 0
+    assert out.splitlines()[1:] == [f"found/gate_maps.{end}" for end in ("csv", "html", "json")]
+    plain = json.loads((folder / "found" / "gate_maps.json").read_text())
+    assert plain["run"] == "tiny"
+    assert plain["mean"]["axes"] == ["split", "loop", "pos"]
+
+
+def test_analyse_takes_one_typed_question(say):
+    _, out, _ = say(
+        "data",
+        "two_hop",
+        "--set",
+        "n_entities=12",
+        "--set",
+        "n_relations=5",
+        "--set",
+        "out_degree=3",
+        "--set",
+        "n_train=80",
+        "--set",
+        "n_test_id=20",
+        "--set",
+        "n_test_ood=20",
+        "--n",
+        "1",
+    )
+    question = json.loads(out)["question"]
+    code, out, _ = say("analyse", "logit_lens", "run", "--question", question)
+    assert code == 0
+    assert "n=1" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["evaluate", "rum"], "no run 'rum'; "),
+        (
+            ["evaluate", "run", "--split", "test_odd"],
+            "no split 'test_odd'; did you mean 'test_ood'?",
+        ),
+        (["evaluate", "run", "--step", "3"], "tiny keeps no step 3; the nearest it keeps is "),
+        (["evaluate", "run", "--loops", "0"], "--loops 0 must be at least 1"),
+        (["evaluate", "run", "--thoughts", "2"], "--thoughts is for models that think in thoughts"),
+        (["evaluate", "run", "--edits", "none.json"], "--edits none.json does not exist"),
+        (
+            ["analyse", "logit_lense", "run"],
+            "no analysis 'logit_lense'; did you mean 'logit_lens'?",
+        ),
+        (
+            ["analyse", "logit_lens", "run", "--set", "topp=3"],
+            "no option 'topp'; did you mean 'top'?",
+        ),
+        (["analyse", "logit_lens", "run", "--question", " "], "the question is empty"),
+        (["train", "two-hop-paper-disco"], "no recipe 'two-hop-paper-disco'"),
+        (["train", "tiny.yaml", "--out", "x", "--set", "training.step=3"], "did you mean 'steps'?"),
+        (["train", "tiny.yaml", "--out", "x", "--set", "model.family=loopd"], "no family 'loopd'"),
+        (["train", "tiny.yaml", "--out", "x", "--set", "task.name=two_hops"], "no task 'two_hops'"),
+        (["data", "two_hop", "--split", "test"], "no split 'test'; did you mean"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_leaves_nothing(say, folder, words, sentence):
+    before = sorted(folder.rglob("*"))
+    code, out, err = say(*words)
+    assert code == 1
+    assert out == ""
+    assert err.startswith(f"workbench {words[0]}: ")
+    assert err.count("\n") == 1
+    assert sentence in err
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_an_unknown_device_is_named(folder, capsys):
+    from workbench.cli import main
+
+    assert main(["evaluate", str(folder / "run"), "--device", "tpu"]) == 1
+    assert (
+        capsys.readouterr().err == "workbench evaluate: no device 'tpu' here; did you mean 'cpu'?\n"
+    )

@@ -1,0 +1,140 @@
+import pytest
+
+from workbench.config import ConfigError, parse
+from workbench.plain_yaml import parse_yaml
+from workbench.recipe import Recipe, load_recipe, recipe_names, versions
+from workbench.training.trainer import resolve
+
+TEXT = """
+name: small
+task: {name: two_hop}
+model: {family: looped, d_model: 16, n_heads: 2, n_layers: 1, d_mlp: 32}
+training:
+  steps: 10
+  optimizer: {lr: 1e-4}
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "small.yaml"
+    path.write_text(TEXT)
+    return path
+
+
+def refusal(file, *changes):
+    with pytest.raises(ConfigError) as error:
+        load_recipe(file, changes)
+    return str(error.value)
+
+
+def test_a_number_with_an_exponent_is_a_number(file):
+    assert load_recipe(file).training.optimizer.lr == 1e-4
+
+
+def test_a_misspelt_field_is_answered_with_the_nearest(file):
+    file.write_text(TEXT + "trainning: {steps: 1}\n")
+    assert "has no field 'trainning'; did you mean 'training'?" in refusal(file)
+
+
+@pytest.mark.parametrize(
+    "path, near",
+    [
+        ("sed", "seed"),
+        ("training.batchsize", "batch_size"),
+        ("training.optimizer.warm_up", "warmup"),
+        ("training.measure.evry", "every"),
+    ],
+)
+def test_a_misspelt_field_of_a_group_is_answered_with_the_nearest(file, path, near):
+    assert refusal(file, f"{path}=1") == (
+        f"recipe small.yaml has no field {path!r}; did you mean {near!r}?"
+    )
+
+
+def test_a_change_wins_over_the_file(file):
+    recipe = load_recipe(file, ["training.optimizer.lr=3e-2", "training.steps=7", "model.tau=2.0"])
+    assert recipe.training.optimizer.lr == 0.03
+    assert recipe.training.steps == 7
+    assert recipe.model["tau"] == 2.0
+
+
+def test_the_last_of_two_changes_wins(file):
+    assert load_recipe(file, ["seed=1", "seed=2"]).seed == 2
+
+
+def test_a_change_may_make_a_group(file):
+    assert load_recipe(file, ["training.measure.every=3"]).training.measure.every == 3
+
+
+def test_a_change_may_hold_a_list_or_nothing(file):
+    recipe = load_recipe(file, ["training.measure.splits=[test_id]", "commit=null"])
+    assert recipe.training.measure.splits == ["test_id"]
+    assert recipe.commit is None
+
+
+@pytest.mark.parametrize("change", ["seed", "=1"])
+def test_a_change_without_a_name_and_a_value_is_refused(file, change):
+    assert refusal(file, change) == f"--set {change!r} is not of the form a.b=c"
+
+
+def test_a_change_below_a_value_is_refused(file):
+    assert refusal(file, "name.x=1") == "--set 'name.x=1': name is a value, not a group of fields"
+
+
+def test_text_for_a_number_is_refused(file):
+    assert refusal(file, "training.steps=many").startswith(
+        "recipe small.yaml: training.steps='many': "
+    )
+
+
+@pytest.mark.parametrize("name", ["steps", "batch_size"])
+def test_less_than_one_step_or_row_is_refused(file, name):
+    assert f"{name}=0 must be at least 1" in refusal(file, f"training.{name}=0")
+
+
+@pytest.mark.parametrize(
+    "path", ["measure.every", "measure.n", "save.every", "save.dense_every", "save.resume_every"]
+)
+def test_an_interval_below_one_is_refused(file, path):
+    assert f"{path.rpartition('.')[2]}=0 must be at least 1" in refusal(file, f"training.{path}=0")
+
+
+def test_shares_that_do_not_add_up_are_refused(file):
+    assert "the shares of mixture add up to 0.7; they must add up to 1" in refusal(
+        file, "training.mixture={train_id: 0.7}"
+    )
+
+
+def test_a_file_without_keys_is_refused(file):
+    file.write_text("just words")
+    assert "holds no keys" in refusal(file)
+
+
+def test_an_unknown_recipe_is_refused():
+    with pytest.raises(ConfigError, match="no recipe 'nowhere', neither as a file nor among"):
+        load_recipe("nowhere")
+
+
+def test_every_recipe_that_ships_parses_and_fits_its_task():
+    for name in recipe_names():
+        assert resolve(load_recipe(name))[1].name
+
+
+def test_a_stored_recipe_reads_the_same(recipe):
+    _, stored = resolve(recipe(mixture={"train_atom": 0.25, "train_id": 0.75}))
+    assert parse(Recipe, parse_yaml(stored.to_yaml(), "x"), "x") == stored
+
+
+def test_a_resolved_recipe_says_everything(recipe):
+    _, stored = resolve(recipe())
+    assert stored.model["tau"] == 1.0  # a default, written out
+    assert stored.model["d_vocab"] == 1 + 2 * 6 + 4  # the pad, both graphs, relations
+    assert stored.model["n_ctx"] == 3
+    assert stored.task["n_test_ood"] == 6
+    assert stored.versions == dict(versions())
+
+
+def test_a_vocabulary_too_small_for_the_task_is_refused(recipe):
+    with pytest.raises(ConfigError, match="needs d_vocab=17 and n_ctx=3; the recipe has 16 and 3"):
+        resolve(recipe(model_changes={"d_vocab": 16}))

@@ -1,0 +1,25 @@
+"""Positions as distance: a learned bias for each head and distance (Raffel et al. 2020, T5)."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from workbench.config import ModelConfig
+
+
+class RelativeBias(nn.Module):
+    """What is added to a score for looking `distance` positions back.
+
+    It starts at 0 for the position itself and its neighbour and falls by `relative_slope` with
+    every step beyond, the same in all heads: as ALiBi's (Press et al. 2022), but learned. A layer
+    that reads the position before it does so at once, wherever the pair stands.
+    """
+
+    def __init__(self, cfg: ModelConfig) -> None:
+        super().__init__()
+        beyond = (torch.arange(cfg.n_ctx) - 1).clamp(min=0)
+        self.b = nn.Parameter(-cfg.relative_slope * beyond.float().repeat(cfg.n_heads, 1))
+
+    def forward(self, positions: Int[Tensor, "rows pos"]) -> Float[Tensor, "rows head query key"]:
+        distance = (positions[:, :, None] - positions[:, None, :]).clamp(min=0)
+        return self.b[:, distance].transpose(0, 1)

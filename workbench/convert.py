@@ -1,0 +1,61 @@
+"""State dicts between our models and TransformerLens's HookedTransformer.
+
+A model without recurrence is a HookedTransformer, name by name. Two things differ:
+HookedTransformer keeps masks and rotary tables as buffers, and a tied model of ours holds its
+embedding once, where HookedTransformer writes W_U and b_U out.
+"""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from workbench.config import ModelConfig
+from workbench.models.base import LatentModel
+
+BUFFERS = ("mask", "IGNORE", "rotary_sin", "rotary_cos")
+SHARED = ("embed.", "pos_embed.", "blocks.", "ln_final.", "unembed.")
+
+
+class ConversionError(ValueError):
+    """Weights for which the other side has no place."""
+
+
+def to_transformer_lens(model: LatentModel) -> dict[str, Tensor]:
+    """Weights for a HookedTransformer that runs one loop of this model.
+
+    Load them with `strict=False`: HookedTransformer's own buffers are not among them.
+
+    Raises:
+        ConversionError: The model has layers or a recurrence that HookedTransformer lacks.
+    """
+    weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+    foreign = [name for name in weights if not name.startswith(SHARED)]
+    if foreign:
+        raise ConversionError(f"a HookedTransformer has no place for {', '.join(foreign)}")
+    written = {"unembed.W_U": model.W_U, "unembed.b_U": model.b_U}
+    return weights | {name: t.detach().clone().contiguous() for name, t in written.items()}
+
+
+def from_transformer_lens(state_dict: Mapping[str, Tensor], cfg: ModelConfig) -> dict[str, Tensor]:
+    """Weights for a model of `cfg` from those of a HookedTransformer.
+
+    Raises:
+        ConversionError: `cfg` ties the embeddings, and the weights do not.
+    """
+    weights = {
+        name: tensor
+        for name, tensor in state_dict.items()
+        if name.rpartition(".")[2] not in BUFFERS
+    }
+    if not cfg.tie_embeddings:
+        return weights
+    W_U, b_U = weights.pop("unembed.W_U"), weights.pop("unembed.b_U", torch.zeros(1))
+    wanted = weights["embed.W_E"].T * cfg.readout_scale
+    if W_U.shape != wanted.shape or not torch.allclose(W_U, wanted) or bool(b_U.any()):
+        raise ConversionError(
+            "the config ties the embeddings, but these weights have an unembedding of their own "
+            f"(W_U is not W_E^T * {cfg.readout_scale:g}, or b_U is not zero); set "
+            "tie_embeddings=False"
+        )
+    return weights
