@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from analyses.attention import attention
 from analyses.bridge_alignment import bridge_alignment
 from analyses.gate_maps import gate_maps
+from analyses.labels import literal
 from analyses.logit_lens import logit_lens
 from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
@@ -57,7 +58,7 @@ class Provenance:
     options: dict[str, Any]
 
     def line(self) -> str:
-        """In a few words, for the foot of a figure."""
+        """In a few words, as plotly shows them literally."""
         parts = [self.run, "final weights" if self.step is None else f"step {self.step}"]
         if self.split is not None:
             parts.append(self.split if isinstance(self.split, str) else ", ".join(self.split))
@@ -67,7 +68,7 @@ class Provenance:
             parts.append(f"{self.loops} loops")
         if self.edits:
             parts.append(f"{len(self.edits)} edits")
-        return " · ".join(parts)
+        return literal(" · ".join(parts))
 
     def arguments(self, name: str, run: str | None = None) -> list[str]:
         """What `analyse` is to be given for the same result, as Python."""
@@ -94,10 +95,10 @@ class Analysed:
     provenance: Provenance
 
     def figure(self) -> "go.Figure":
-        """The result's figure with its provenance at the foot."""
-        from analyses.style import footed
+        """The result's figure with its provenance below the title."""
+        from analyses.style import subtitled
 
-        return footed(self.result.figure(), self.provenance.line())
+        return subtitled(self.result.figure(), self.provenance.line())
 
     def summary(self) -> str:
         """The result's finding in one line."""

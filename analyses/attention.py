@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from analyses.labels import loop_label, position_labels
+from analyses.labels import literal, loop_label, position_labels
 from analyses.result import Result
 from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
@@ -59,23 +59,18 @@ class Attention(Result):
         from analyses.style import styled
 
         n_loops, n_layers, n_heads = self.pattern.shape[:3]
-        height = 130 + 220 * n_loops * n_layers
-        titles = [
-            f"loop {loop + 1} · " + f"layer {layer} · " * (n_layers > 1) + f"head {head}"
-            for loop in range(n_loops)
-            for layer in range(n_layers)
-            for head in range(n_heads)
-        ]
+        n_rows = n_loops * n_layers
+        height = 150 + 200 * n_rows
         figure = make_subplots(
-            n_loops * n_layers,
+            n_rows,
             n_heads,
-            subplot_titles=titles,
-            vertical_spacing=60 / height,
+            column_titles=[f"head {head}" for head in range(n_heads)],
+            vertical_spacing=24 / height,
             horizontal_spacing=min(0.03, 0.3 / n_heads),
+            shared_xaxes=True,
             shared_yaxes=True,
         )
         unseen = torch.ones_like(self.uniform).triu(1).bool()
-        ticks = {"tickvals": list(range(len(self.labels))), "ticktext": list(self.labels)}
         for panel, pattern in enumerate(self.pattern.flatten(0, 2)):
             shown = [
                 [None if hidden else weight for weight, hidden in zip(*row, strict=True)]
@@ -85,13 +80,18 @@ class Attention(Result):
                 z=shown, coloraxis="coloraxis", texttemplate="%{z:.2f}", zhoverformat=".3f"
             )
             figure.add_trace(heat, row=panel // n_heads + 1, col=panel % n_heads + 1)
+        words = list(map(literal, self.labels))
+        ticks = {"tickvals": list(range(len(words))), "ticktext": words}
         figure.update_xaxes(**ticks, showgrid=False, zeroline=False)
         figure.update_yaxes(**ticks, showgrid=False, zeroline=False, autorange="reversed")
+        for row in range(n_rows):
+            loop, layer = divmod(row, n_layers)
+            name = f"loop {loop + 1}" + f", layer {layer}" * (n_layers > 1)
+            figure.update_yaxes(title=name, row=row + 1, col=1)
         figure.update_layout(
             coloraxis={"colorscale": "Purples", "cmin": 0, "cmax": 1, "colorbar_title": "weight"}
         )
-        title = "Where each head looks (rows ask, columns are looked at)"
-        return styled(figure, title, height)
+        return styled(figure, "Where each head looks, from row to column", height)
 
     def summary(self) -> str:
         loop, layer, head = (

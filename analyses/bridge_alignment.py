@@ -80,7 +80,7 @@ class BridgeAlignment(Result):
         lowest = float(self.low.nan_to_num().min())
         n_hops = self.mean.shape[3]
         titles = [
-            f"{measure} of bridge {hop + 1}" if n_hops > 1 else f"{measure} of the bridge"
+            f"{measure}, bridge {hop + 1}" if n_hops > 1 else measure
             for hop in range(n_hops)
             for measure in MEASURES
         ]
@@ -91,15 +91,13 @@ class BridgeAlignment(Result):
                 for measure in range(2):
                     at = (split, measure, slice(None), hop)
                     mean, low, high = (t[at] for t in (self.mean, self.low, self.high))
+                    error = {"array": (high - mean).tolist(), "arrayminus": (mean - low).tolist()}
                     bars = go.Bar(
                         x=labels,
                         y=mean.tolist(),
                         name=name,
                         marker_color=colour_of(name, split),
-                        error_y={
-                            "array": (high - mean).tolist(),
-                            "arrayminus": (mean - low).tolist(),
-                        },
+                        error_y=error if self.n[split] > 1 else None,
                         legendgroup=name,
                         offsetgroup=name,
                         showlegend=not measure and not hop,
@@ -118,7 +116,7 @@ class BridgeAlignment(Result):
                     figure.add_traces([bars, control], rows=hop + 1, cols=measure + 1)
         figure.update_yaxes(range=[min(-0.02, lowest - 0.05), 1.05])
         figure.update_layout(scattermode="group", bargap=0.3, scattergap=0.3)
-        return styled(figure, "Known and aligned: the bridge where it is read", 200 + 240 * n_hops)
+        return styled(figure, "The bridge where it is read: known, aligned?", 182 + 240 * n_hops)
 
     def summary(self) -> str:
         parts = [

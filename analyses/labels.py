@@ -13,6 +13,11 @@ def loop_labels(n_loops: int, with_input: bool = False) -> list[str]:
     return [loop_label(loop) for loop in range(-1 if with_input else 0, n_loops)]
 
 
+def literal(text: str) -> str:
+    """A text as plotly shows it literally, tags included."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def position_labels(words: Sequence[str]) -> list[str]:
     """Position and word, so that a word that comes twice keeps two columns."""
     return [f"{position} {word}" for position, word in enumerate(words)]

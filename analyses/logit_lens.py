@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from analyses.labels import loop_labels, position_labels
+from analyses.labels import literal, loop_labels, position_labels
 from analyses.result import Result
 from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
@@ -102,7 +102,7 @@ class LogitLens(Result):
         hover = [
             [
                 "<br>".join(
-                    f"{_escape(self.words[int(t)])} {float(p):.3f}"
+                    f"{literal(self.words[int(t)])} {float(p):.3f}"
                     for t, p in zip(
                         self.token[0, row, pos], self.probability[0, row, pos], strict=True
                     )
@@ -112,7 +112,7 @@ class LogitLens(Result):
             for row in range(len(self.rows))
         ]
         shown = [
-            [f"{_escape(text[r][p])}<br>{top[r, p]:.2f}" for p in range(len(words))]
+            [f"{literal(text[r][p])}<br>{top[r, p]:.2f}" for p in range(len(words))]
             for r in range(len(self.rows))
         ]
         figure = go.Figure(
@@ -130,14 +130,14 @@ class LogitLens(Result):
         )
         figure.update_xaxes(
             tickvals=list(range(len(words))),
-            ticktext=[_escape(label) for label in position_labels(words)],
+            ticktext=[literal(label) for label in position_labels(words)],
             title="position",
         )
         figure.update_yaxes(tickvals=list(range(len(self.rows))), ticktext=self.rows)
         figure.update_yaxes(autorange="reversed")
         self._frame_known(figure, len(words))
-        title = f"What each loop says: {_escape(' '.join(words))}"
-        return styled(figure, title, height=190 + 74 * len(self.rows))
+        title = f"What each loop says: {literal(' '.join(words))}"
+        return styled(figure, title, height=200 + 74 * len(self.rows))
 
     def _frame_known(self, figure: "go.Figure", n_pos: int) -> None:
         """Frame the cells that decode to a bridge or to the answer."""
@@ -280,8 +280,3 @@ def _vocabulary(model: DepthModel) -> tuple[str, ...]:
     if model.tokenizer is None:
         return tuple(str(token) for token in range(model.cfg.d_vocab))
     return model.tokenizer.words
-
-
-def _escape(word: str) -> str:
-    """A word as plotly shows it literally, tags included."""
-    return word.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

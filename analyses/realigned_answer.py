@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from analyses.labels import literal
 from analyses.realignment import ALPHAS, CONTROL_DASH, DASHES, NAMES, Target
 from analyses.result import Result
 from workbench.edits import Realign
@@ -49,6 +50,20 @@ class RealignedAnswer(Result):
     scale: str
     target: str
     words: tuple[str, ...]
+
+    @property
+    def said(self) -> list[dict[str, str | float]]:
+        """Each question's true answer, its probability and what was said, before and after."""
+        return [
+            {
+                "answer": self.words[int(self.answer[i])],
+                "before": self.words[int(self.said_before[i])],
+                "after": self.words[int(self.said_after[i])],
+                "answer_before": float(self.answer_before[i]),
+                "answer_after": float(self.answer_after[i]),
+            }
+            for i in range(len(self.answer))
+        ]
 
     def to_frame(self) -> "pd.DataFrame":
         import pandas as pd
@@ -94,10 +109,8 @@ class RealignedAnswer(Result):
     def _draw_answers(self, figure: "go.Figure") -> None:
         """Bars of the likeliest answers of one question; the true one is marked."""
         right = int(self.answer[0])
-        labels = [
-            f"<b>{self.words[token]}</b> (true)" if token == right else self.words[token]
-            for token in self.token[0].tolist()
-        ]
+        words = {token: literal(self.words[token]) for token in self.token[0].tolist()}
+        labels = [f"<b>{word}</b> (true)" if t == right else word for t, word in words.items()]
         for values, name, colour in (
             (self.before, "before", "#B8B8B8"),
             (self.after, "after", "#0072B2"),

@@ -131,7 +131,7 @@ class StageCollapse(Result):
                 )
         figure.update_xaxes(title="epoch")
         figure.update_yaxes(title="accuracy", range=[-0.02, 1.2])
-        return styled(figure, "Accuracy read after loop 1 (Stage-1) and after the last loop", 460)
+        return styled(figure, "Accuracy after loop 1 (Stage-1) and after the last", 460)
 
     def summary(self) -> str:
         if self.collapse_epoch is None:

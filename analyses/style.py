@@ -15,7 +15,7 @@ SPLIT_COLOURS = {
     "test_id": "#009E73",
     "test_ood": "#D55E00",
 }
-FOOT = 24  # pixels at the bottom, for the line that says what a figure is of
+FOOT = 10  # pixels below the legend
 AXIS = 52  # pixels for tick labels and the title of an axis
 LEGEND_ROW = 22
 NARROW = 560  # pixels of the narrowest column that a legend is laid out for
@@ -27,17 +27,25 @@ def colour_of(split: str, number: int) -> str:
 
 
 def styled(figure: go.Figure, title: str, height: int = 420) -> go.Figure:
-    """The common layout; legend and foot have room of their own below the axes."""
+    """The common layout; the legend has room of its own below the axes."""
     names = [t.name for t in figure.data if t.name and t.showlegend is not False]
     rows = ceil(sum(48 + 7 * len(name) for name in names) / NARROW)
     bottom = AXIS + FOOT + LEGEND_ROW * rows
     figure.update_annotations(font={"size": 13})
     figure.update_layout(
-        title={"text": title, "x": 0.0, "xanchor": "left", "font": {"size": 15}, "pad": {"l": 8}},
+        title={
+            "text": title,
+            "x": 0.0,
+            "xanchor": "left",
+            "font": {"size": 15},
+            "pad": {"l": 8},
+            "y": 1 - 20 / height,
+            "yanchor": "top",
+        },
         template="plotly_white",
         font={"family": "Inter, Helvetica, Arial, sans-serif", "size": 13, "color": INK},
         height=height,
-        margin={"l": 60, "r": 20, "t": 72, "b": bottom},
+        margin={"l": 60, "r": 20, "t": 88, "b": bottom},
         legend={
             "orientation": "h",
             "yref": "container",
@@ -50,20 +58,9 @@ def styled(figure: go.Figure, title: str, height: int = 420) -> go.Figure:
     return figure
 
 
-def footed(figure: go.Figure, text: str) -> go.Figure:
-    """Say at the foot of a styled figure what it is of."""
-    figure.add_annotation(
-        text=text,
-        xref="paper",
-        yref="paper",
-        x=1,
-        y=0,
-        xanchor="right",
-        yanchor="bottom",
-        yshift=4 - (figure.layout.margin.b or 0),
-        showarrow=False,
-        font={"size": 10, "color": "#777777"},
-    )
+def subtitled(figure: go.Figure, text: str) -> go.Figure:
+    """Say below the title of a figure what it is of."""
+    figure.update_layout(title_subtitle={"text": text, "font": {"size": 11, "color": "#777777"}})
     return figure
 
 

@@ -93,8 +93,7 @@ class TrainingCurves(Result):
         figure.update_xaxes(title="step", row=n_rows)
         figure.update_yaxes(type="log", dtick="D2", tickformat="~g", row=1, col=2)
         figure.update_yaxes(range=[-0.02, 1.05], row=1, col=1)
-        title = "Training: accuracy after the last loop, gradient, and the bridge after each loop"
-        return styled(figure, title, height=190 + 260 * n_rows)
+        return styled(figure, "What training measured", height=190 + 260 * n_rows)
 
     def _draw_bridges(self, figure: "go.Figure", i: int, line: Mapping[str, str]) -> None:
         for column, (field, title) in enumerate(BRIDGE.items()):

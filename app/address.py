@@ -1,0 +1,30 @@
+"""Choices that stand in the page's address, so that a link reproduces the view.
+
+Most widgets are bound to the address by Streamlit (`bind=URL`), which leaves out a value that is
+the widget's default. A choice whose first value is not the same for everyone, as run and question,
+must always stand there: `pull` before its widget, `push` after it.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import streamlit as st
+
+URL: Any = "query-params"
+
+
+def pull(key: str, first: Any) -> None:
+    """Give a choice its first value: the address's, or else `first`."""
+    if key not in st.session_state:
+        st.session_state[key] = st.query_params.get(key, first)
+
+
+def push(key: str) -> None:
+    """Write a choice into the address."""
+    st.query_params[key] = st.session_state[key]
+
+
+def keep(key: str, options: Iterable[Any]) -> None:
+    """Before a widget: forget a choice that is no longer on offer."""
+    if st.session_state.get(key) not in [None, *options]:
+        del st.session_state[key]

@@ -1,0 +1,160 @@
+"""What one chooses on the page."""
+
+import json
+from typing import Any
+
+import streamlit as st
+
+from app import address, session
+from app.address import URL
+from app.session import Chosen
+from workbench.config import nearest
+from workbench.devices import devices
+from workbench.recipe import recipe_names
+from workbench.runs import run_folders
+
+AS_TRAINED = "as trained"
+MOST_LOOPS = 8
+ROWS = [50, 100, 200, 500, 1_000, 2_000]
+SCALES = {"rms": "√d_model", "state": "the state's own"}
+TARGETS = {
+    "decoded": "the word that the state decodes to",
+    "phi": "Φ, the mean of all words as decoded",
+    "bridge": "the true bridge (oracle)",
+}
+HELP = "The address of the page holds all choices: a link to it shows the same view."
+EXAMPLE = '[{"do": "zero", "place": "blocks.0.hook_attn_out", "loops": [1]}]'
+
+
+def sidebar() -> None:
+    """Run and device, for all views; without any run, how to make one."""
+    names = list(run_folders())
+    if not names:
+        recipe = next(iter(recipe_names()), "RECIPE")
+        st.info(
+            "There is no run here yet, neither in `runs/` nor in `checkpoints/`. "
+            f"Train one: `workbench train {recipe}`"
+        )
+        st.stop()
+    address.pull("run", names[0])
+    wanted = st.session_state["run"]
+    address.keep("run", names)
+    first = 0 if wanted in names else None
+    chosen = st.sidebar.selectbox("Run", names, index=first, key="run")
+    st.sidebar.selectbox("Device", devices(), key="device", bind=URL)
+    if chosen is None:
+        reason = f"There is no run `{wanted}`; {nearest(wanted, names)}\n\n" if wanted else ""
+        st.info(f"{reason}Choose a run in the sidebar.")
+        st.stop()
+    address.push("run")
+
+
+def run() -> Chosen:
+    """The run chosen in the sidebar."""
+    return _chosen(st.session_state["run"])
+
+
+def runs() -> list[Chosen]:
+    """The chosen run, and the one it is compared with if there is one."""
+    first = run()
+    others = [name for name in run_folders() if name != first.name]
+    address.keep("compare", others)
+    second = st.sidebar.selectbox(
+        "Compare with", others, index=None, key="compare", bind=URL, placeholder="no other run"
+    )
+    return [first, _chosen(second)] if second else [first]
+
+
+def question(chosen: Chosen) -> str:
+    """A typed question, or one drawn from a split."""
+    found = session.run_of(chosen).task.splits
+    splits = sorted(found, key=lambda split: (split != "test_id", split))
+    address.keep("split", splits)
+    _first_question(chosen, splits[0])
+    text, split, seed, draw = st.columns([5, 2, 1.5, 1.5], vertical_alignment="bottom")
+    asked = text.text_input("Question", key="question", persist_state="session")
+    at_once: dict[str, Any] = {"bind": URL, "on_change": _draw, "args": (chosen,)}
+    split.selectbox("Draw from", splits, key="split", **at_once)
+    seed.number_input("Seed", 0, 9_999, key="seed", **at_once)
+    address.push("question")
+    draw.button("Draw another", key="draw", width="stretch", on_click=_draw, args=(chosen, 1))
+    return asked
+
+
+def loops() -> int | None:
+    """A number of loops; None for as many as each run was trained with."""
+    options = [AS_TRAINED, *map(str, range(1, MOST_LOOPS + 1))]
+    value = st.select_slider("Loops", options, key="loops", bind=URL)
+    return None if value == AS_TRAINED else int(value)
+
+
+def edits() -> list[dict[str, Any]]:
+    """Interventions, as JSON; the page stops with a sentence if it is none."""
+    with st.expander("Interventions"):
+        text = st.text_area(
+            "Edits, as JSON",
+            key="edits",
+            bind=URL,
+            placeholder=EXAMPLE,
+            help="zero, mean, add, scale, clamp, freeze, patch, realign or skip; loops from 0",
+        )
+    try:
+        return json.loads(text or "[]")
+    except json.JSONDecodeError as error:
+        st.warning(f"The edits are no JSON: {error.msg} at character {error.pos + 1}.")
+        st.stop()
+
+
+def realign() -> dict[str, Any]:
+    """How far, to which norm and onto which word's embedding a state is moved."""
+    alpha, scale, target = st.columns([3, 1.3, 2], vertical_alignment="bottom", gap="large")
+    return {
+        "alpha": alpha.slider("α", 0.0, 1.0, 0.5, 0.05, key="alpha", bind=URL),
+        "scale": scale.selectbox("Norm", SCALES, key="scale", bind=URL, format_func=SCALES.get),
+        "target": target.selectbox(
+            "Embedding of", TARGETS, key="target", bind=URL, format_func=TARGETS.get
+        ),
+    }
+
+
+def n_rows() -> int:
+    """How many rows of each split a sweep looks at."""
+    return int(st.select_slider("Rows of each split", ROWS, value=200, key="rows", bind=URL))
+
+
+def step(steps: list[int]) -> int:
+    """One of the steps whose weights were kept."""
+    if len(steps) == 1:  # a slider needs two ends
+        st.caption(f"Only step {steps[0]:,} was kept.")
+        return steps[0]
+    address.keep("step", steps)
+    return int(st.select_slider("Step", steps, value=steps[-1], key="step", bind=URL))
+
+
+def _chosen(name: str) -> Chosen:
+    return Chosen(name, str(run_folders()[name]), st.session_state["device"])
+
+
+def _first_question(chosen: Chosen, split: str) -> None:
+    """Draw a question when the page opens, and anew when a drawn one meets another run."""
+    state = st.session_state
+    is_drawn = state.get("question") == state.get("drawn", ())
+    if "question" not in state or (is_drawn and state["drawn_for"] != chosen):
+        asked = (state.get(key, st.query_params.get(key)) for key in ("split", "seed"))
+        drawn = session.draw(chosen, *_drawable(chosen, split, *asked))
+        state.update(drawn=drawn, drawn_for=chosen)
+        if "question" in state:
+            state["question"] = drawn
+        address.pull("question", drawn)
+
+
+def _drawable(chosen: Chosen, first: str, split: str | None, seed: object) -> tuple[str, int]:
+    """Split and seed as asked for, as far as there are such."""
+    splits = session.run_of(chosen).task.splits
+    return split if split in splits else first, int(seed) if str(seed).isdecimal() else 0
+
+
+def _draw(chosen: Chosen, further: int = 0) -> None:
+    st.session_state["seed"] += further
+    drawn = session.draw(chosen, st.session_state["split"], st.session_state["seed"])
+    st.session_state.update(question=drawn, drawn=drawn, drawn_for=chosen)

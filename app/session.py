@@ -1,0 +1,118 @@
+"""What the page keeps: runs, weights and results. Nothing is cached anywhere else.
+
+Weights are shared by all sessions and never run. Every computation works on a twin of its own,
+which shares the weights and has hooks and a clock of its own, so that nobody sees another's edits
+and nobody waits. Results are kept by plain values alone: who asks the same gets the same numbers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from analyses import Analysed, analyse
+from workbench.models.depth import DepthModel
+from workbench.overview import overview, state
+from workbench.runs import Run, load_run
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A run by its name and folder, and the device it is to work on."""
+
+    name: str
+    path: str
+    device: str
+
+    @property
+    def saved_at(self) -> int:
+        """When its weights were last written."""
+        steps = sorted(Path(self.path, "steps").glob("*.safetensors"), key=_written)
+        return max(map(_written, [Path(self.path, "recipe.yaml"), self._final, *steps[-1:]]))
+
+    @property
+    def measured_at(self) -> int:
+        """When its history was last written."""
+        return _written(Path(self.path, "history.jsonl"))
+
+    @property
+    def _final(self) -> Path:
+        return Path(self.path, "model.safetensors")
+
+
+def analysed(name: str, chosen: Chosen, *, step: int | None = None, **options: Any) -> Analysed:
+    """One analysis of one run; options are those of `analyse`."""
+    where = (chosen.path, chosen.saved_at, chosen.device)
+    return _analysed(name, *where, step, options)
+
+
+def of_training(name: str, chosen: Chosen) -> Analysed:
+    """One analysis of a run's history."""
+    return _of_training(name, chosen.path, chosen.measured_at)
+
+
+def run_of(chosen: Chosen) -> Run:
+    """The run, for its task and recipe; its model is not to be run."""
+    return _run(chosen.path, chosen.saved_at, chosen.device)
+
+
+def facts(chosen: Chosen, question: str) -> dict[str, Any]:
+    """What the task knows of a typed question: answer, bridges, hops.
+
+    Raises:
+        ValueError: It is no question of the task.
+    """
+    task = run_of(chosen).task
+    return task.examples(task.question(question))[0]
+
+
+def draw(chosen: Chosen, split: str, seed: int) -> str:
+    """A question of a split."""
+    task = run_of(chosen).task
+    return str(task.examples(task.batch(split, 1, seed))[0]["question"])
+
+
+def line(path: str) -> dict[str, Any]:
+    """A run in one line of a table."""
+    return overview(load_run(path))
+
+
+def is_training(chosen: Chosen) -> bool:
+    """Whether measurements of the run may still come in."""
+    return state(run_of(chosen)) == "in training"
+
+
+@st.cache_resource(max_entries=16, show_spinner="Reading the run")
+def _run(path: str, saved_at: int, device: str) -> Run:
+    return load_run(path, device)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Reading the weights")
+def _weights(path: str, saved_at: int, device: str, step: int | None) -> DepthModel:
+    run = _run(path, saved_at, device)
+    return run.model if step is None else run.model_at(step)
+
+
+@st.cache_data(max_entries=256, show_spinner="Computing")
+def _analysed(
+    name: str,
+    path: str,
+    saved_at: int,
+    device: str,
+    step: int | None,
+    options: Mapping[str, Any],
+) -> Analysed:
+    run = _run(path, saved_at, device)
+    twin = _weights(path, saved_at, device, step).twin()
+    return analyse(name, run, step=step, model=twin, **options)
+
+
+@st.cache_data(max_entries=64, show_spinner="Computing")
+def _of_training(name: str, path: str, measured_at: int) -> Analysed:
+    return analyse(name, load_run(path))
+
+
+def _written(path: Path) -> int:
+    return path.stat().st_mtime_ns if path.exists() else 0

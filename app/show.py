@@ -1,0 +1,81 @@
+"""How results, and complaints about what was asked, look on the page."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import streamlit as st
+
+from analyses import Analysed
+from analyses.export import image, page, why_no_image
+from app import session
+from app.session import Chosen
+from workbench.complaint import is_complaint
+
+CONFIG = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}
+
+
+def literal(text: object) -> str:
+    """A text that Markdown shows as it is."""
+    return re.sub(r"([\\`*_\[\]<>$~:|#])", r"\\\1", str(text))
+
+
+def attempt(ask: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """What `ask` returns; None after a complaint, which is shown as a sentence."""
+    try:
+        return ask(*args, **options)
+    except Exception as error:
+        if not is_complaint(error):
+            raise
+        st.warning(literal(error), icon=":material/info:")
+        return None
+
+
+def show(found: Analysed | None, chosen: Chosen, key: str) -> None:
+    """A result: its figure, its finding in a line, and ways to take it along."""
+    if found is None:
+        return
+    key = f"{key}-{chosen.name}"
+    figure = found.figure()
+    st.plotly_chart(figure, key=key, theme=None, config=CONFIG)
+    st.caption(literal(found.summary()))
+    with st.expander("Export"):
+        st.code(found.code(chosen.name), language="python")
+        with st.container(horizontal=True):
+            reason = why_no_image()
+            if reason is None:
+                _download("PNG", lambda: image(figure, "png"), f"{found.name}.png", key)
+                _download("SVG", lambda: image(figure, "svg"), f"{found.name}.svg", key)
+            _download("HTML", lambda: page(figure), f"{found.name}.html", key)
+            _download(
+                "CSV", lambda: found.result.to_frame().to_csv(index=False), f"{found.name}.csv", key
+            )
+            _download("JSON", lambda: json.dumps(found.to_plain()), f"{found.name}.json", key)
+        if reason is not None:
+            st.caption(f"{reason}; the camera above the figure saves it as SVG.")
+
+
+def present(name: str, chosen: Chosen, key: str, **options: Any) -> None:
+    """Run an analysis and show it."""
+    show(attempt(session.analysed, name, chosen, **options), chosen, key)
+
+
+def side_by_side(runs: list[Chosen], draw: Callable[[Chosen], None]) -> None:
+    """One column for each run."""
+    for column, chosen in zip(st.columns(len(runs), gap="large"), runs, strict=True):
+        with column:
+            if len(runs) > 1:
+                st.subheader(literal(chosen.name))
+            draw(chosen)
+
+
+def tiles(values: Mapping[str, object]) -> None:
+    """Labelled values in a row, which wraps where it is narrow."""
+    with st.container(horizontal=True):
+        for label, value in values.items():
+            st.metric(label, literal(value), border=True)
+
+
+def _download(label: str, data: Callable[[], str | bytes], name: str, key: str) -> None:
+    st.download_button(label, data, name, key=f"{key}-{label}", on_click="ignore")

@@ -1,0 +1,30 @@
+"""The page: `streamlit run app`."""
+
+import streamlit as st
+
+from app import choose
+
+st.set_page_config(page_title="Latent workbench", layout="wide")
+page = st.navigation(
+    [
+        st.Page("views/runs.py", title="Runs", default=True),
+        st.Page(
+            "views/question.py",
+            title="Question",
+            url_path="question",
+        ),
+        st.Page(
+            "views/realignment.py",
+            title="Realignment",
+            url_path="realignment",
+        ),
+        st.Page(
+            "views/training.py",
+            title="Training",
+            url_path="training",
+        ),
+    ]
+)
+choose.sidebar()
+page.run()
+st.sidebar.caption(choose.HELP)

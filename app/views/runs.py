@@ -1,0 +1,45 @@
+"""View: which runs there are, and how far each came."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from app import choose, session
+from app.show import attempt, literal, tiles
+from workbench.runs import run_folders
+
+st.title("Runs")
+st.caption("Models trained here or shipped, with their accuracy at the last measurement.")
+lines = [line for path in run_folders().values() if (line := attempt(session.line, str(path)))]
+splits = list(dict.fromkeys(split for line in lines for split in line["accuracy"]))
+share = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f", width=95)
+st.dataframe(
+    [{key: line[key] for key in line if key != "accuracy"} | line["accuracy"] for line in lines],
+    column_order=["run", "family", "task", "loops", "parameters", "state", "step", *splits],
+    column_config={
+        "parameters": st.column_config.NumberColumn(format="localized"),
+        "step": st.column_config.NumberColumn(format="localized"),
+        **dict.fromkeys(splits, share),
+    },
+    hide_index=True,
+)
+
+chosen = choose.run()
+st.header(literal(chosen.name))
+line = next((line for line in lines if line["run"] == Path(chosen.path).name), None)
+if line is not None:
+    tiles(
+        {
+            "Family": line["family"],
+            "Loops": line["loops"],
+            "Parameters": f"{line['parameters'] or 0:,}",
+            f"Steps, {line['state']}": f"{line['step']:,} of {line['steps']:,}",
+        }
+    )
+    tiles({f"Accuracy, {split}": f"{share:.3f}" for split, share in line["accuracy"].items()})
+card = Path(chosen.path, "card.md")
+if card.exists():
+    with st.container(border=True):
+        st.markdown(card.read_text().replace("$", r"\$").partition("\n")[2])
+else:
+    st.info("The card is written when training ends; until then, follow it under Training.")

@@ -1,0 +1,36 @@
+"""View: how a run came to be, measurement by measurement and step by step."""
+
+import streamlit as st
+
+from app import choose, session
+from app.show import attempt, present, show, side_by_side
+
+st.title("Training")
+st.caption("When does reading after loop 1 stop working, and what happens to the bridge then?")
+runs = choose.runs()
+is_live = any(session.is_training(chosen) for chosen in runs)
+
+
+def curves(chosen: session.Chosen) -> None:
+    if session.is_training(chosen):
+        st.caption("In training: this part is drawn anew every few seconds.")
+    show(attempt(session.of_training, "stage_collapse", chosen), chosen, "collapse")
+    show(attempt(session.of_training, "training_curves", chosen), chosen, "curves")
+
+
+@st.fragment(run_every=3 if is_live else None)
+def followed() -> None:
+    side_by_side(runs, curves)
+
+
+followed()
+st.header("One question over training")
+question = choose.question(runs[0])
+step = choose.step(session.run_of(runs[0]).steps)
+
+
+def lens(chosen: session.Chosen) -> None:
+    present("logit_lens", chosen, "lens", question=question, step=step)
+
+
+side_by_side(runs, lens)
