@@ -8,8 +8,10 @@ import streamlit as st
 from app import address, session
 from app.address import URL
 from app.session import Chosen
+from app.show import attempt
 from workbench.config import nearest
 from workbench.devices import devices
+from workbench.edits import parse_edits
 from workbench.recipe import recipe_names
 from workbench.runs import run_folders
 
@@ -89,7 +91,7 @@ def loops() -> int | None:
 
 
 def edits() -> list[dict[str, Any]]:
-    """Interventions, as JSON; the page stops with a sentence if it is none."""
+    """Interventions, as JSON; what is wrong with them is said in a sentence."""
     with st.expander("Interventions"):
         text = st.text_area(
             "Edits, as JSON",
@@ -99,10 +101,13 @@ def edits() -> list[dict[str, Any]]:
             help="zero, mean, add, scale, clamp, freeze, patch, realign or skip; loops from 0",
         )
     try:
-        return json.loads(text or "[]")
+        data = json.loads(text or "[]")
     except json.JSONDecodeError as error:
         st.warning(f"The edits are no JSON: {error.msg} at character {error.pos + 1}.")
         st.stop()
+    if attempt(parse_edits, data) is None:
+        st.stop()
+    return data
 
 
 def realign() -> dict[str, Any]:

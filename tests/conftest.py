@@ -94,3 +94,34 @@ def recipe():
         )
 
     return recipe
+
+
+@pytest.fixture(scope="session")
+def page_folder(tmp_path_factory):
+    """A folder with runs for the page: three families of 20 steps, and one still in training."""
+    import shutil
+
+    from workbench.config import parse
+    from workbench.recipe import Recipe
+    from workbench.training import train
+
+    folder = tmp_path_factory.mktemp("page")
+    world = WORLD | dict(n_entities=12, n_train=60, n_test_id=20, n_test_ood=20)
+    shape = dict(d_model=16, n_heads=2, n_layers=1, d_mlp=32)
+    training = {
+        "steps": 20,
+        "batch_size": 32,
+        "measure": {"every": 4, "n": 20},
+        "save": {"dense_every": 10, "dense_until": 20},
+    }
+    for family in ("discoloop", "looped", "transformer"):
+        data = {
+            "name": f"tiny-{family}",
+            "task": {"name": "two_hop"} | world,
+            "model": {"family": family} | shape,
+            "training": training,
+        }
+        train(parse(Recipe, data, family), folder / "runs" / f"tiny-{family}", quiet=True)
+    shutil.copytree(folder / "runs" / "tiny-looped", folder / "runs" / "tiny-unfinished")
+    (folder / "runs" / "tiny-unfinished" / "model.safetensors").unlink()
+    return folder

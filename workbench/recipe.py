@@ -117,12 +117,14 @@ def load_recipe(name_or_path: str | Path, changes: Sequence[str] = ()) -> Recipe
             f"no recipe {str(name_or_path)!r}, neither as a file nor among those that ship; "
             f"{nearest(str(name_or_path), recipe_names())}"
         )
-    data = parse_yaml(text, f"recipe {path.name}")
+    # A run's recipe is always called recipe.yaml; its folder says whose it is
+    where = f"recipe {path.name if path.name != 'recipe.yaml' else path}"
+    data = parse_yaml(text, where)
     if not isinstance(data, dict):
-        raise ConfigError(f"recipe {path.name} holds no keys; a recipe has task, model, training")
+        raise ConfigError(f"{where} holds no keys; a recipe has task, model, training")
     for change in changes:
         _apply(data, change)
-    return parse(Recipe, data, f"recipe {path.name}")
+    return parse(Recipe, data, where)
 
 
 def _apply(data: dict[str, Any], change: str) -> None:

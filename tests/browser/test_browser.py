@@ -1,0 +1,153 @@
+"""The page in a real browser: every view, its main control, and no complaint of any kind."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+SHIPPED = Path(__file__).parents[2] / "checkpoints"
+RUNS = ["tiny-discoloop", *sorted(path.parent.name for path in SHIPPED.glob("*/recipe.yaml"))]
+SLOW = 30_000  # milliseconds until a view has been computed on a busy machine
+
+expect.set_options(timeout=SLOW)
+
+
+def settle(tab):
+    """Wait until the script has run and everything is drawn."""
+    done = "document.querySelector('[data-testid=stApp]')?.dataset.testScriptState == 'notRunning'"
+    tab.wait_for_timeout(200)
+    tab.wait_for_function(done)
+    expect(tab.locator("[data-stale=true]")).to_have_count(0)
+    expect(tab.get_by_test_id("stException")).to_have_count(0)
+
+
+def no_sentence(tab):
+    """Nothing is warned of or refused."""
+    expect(tab.get_by_test_id("stAlert")).to_have_count(0)
+
+
+def visit(tab, view):
+    tab.get_by_test_id("stSidebarNav").get_by_text(view, exact=True).click()
+    settle(tab)
+
+
+def figures(tab):
+    return tab.locator(".js-plotly-plot")
+
+
+def pick(tab, label, option):
+    tab.get_by_role("combobox", name=re.compile(label)).click()
+    tab.get_by_role("option", name=option, exact=True).click()
+    settle(tab)
+
+
+def push(tab, label, times=1, key="ArrowRight"):
+    slider = tab.get_by_role("slider", name=label)
+    for _ in range(times):
+        slider.press(key)
+    settle(tab)
+
+
+@pytest.mark.parametrize("run", RUNS[:2])
+def test_every_view_and_its_main_control(tab, run):
+    tab.goto(f"/?run={run}")
+    expect(tab.get_by_role("heading", name="Runs")).to_be_visible()
+    settle(tab)
+    expect(tab.get_by_test_id("stDataFrame")).to_be_visible()
+    expect(tab.get_by_role("heading", name=run, exact=True)).to_be_visible()
+
+    visit(tab, "Question")
+    expect(figures(tab)).to_have_count(3)
+    before = tab.get_by_label("Question").input_value()
+    tab.get_by_role("button", name="Draw another").click()
+    expect(tab.get_by_label("Question")).not_to_have_value(before)
+    settle(tab)
+    push(tab, "Loops")
+    expect(tab.get_by_text("after loop 1 is").first).to_be_visible()
+    no_sentence(tab)
+
+    visit(tab, "Realignment")
+    expect(figures(tab)).to_have_count(2)
+    caption = tab.get_by_text(re.compile("^α="))
+    before = caption.inner_text()
+    push(tab, "α", times=4)
+    expect(caption).not_to_have_text(before)
+    no_sentence(tab)
+
+    visit(tab, "Training")
+    expect(figures(tab).first).to_be_visible()
+    expect(tab.get_by_text("One question over training")).to_be_visible()
+    push(tab, "Step", key="ArrowLeft")
+    assert "step=" in tab.url
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_every_run_opens(tab, run):
+    tab.goto(f"/question?run={run}")
+    expect(figures(tab)).to_have_count(3)
+    settle(tab)
+
+
+def test_a_link_shows_the_same_view_in_another_session(tab, chromium, address):
+    tab.goto("/question?run=tiny-looped")
+    expect(figures(tab)).to_have_count(3)
+    tab.get_by_role("button", name="Draw another").click()
+    settle(tab)
+    push(tab, "Loops", times=4)
+    tiles = tab.get_by_test_id("stMetric")
+    expect(tab.get_by_text("after loop 4 is").first).to_be_visible()
+    shown = tiles.all_inner_texts()
+    other = chromium.new_page(base_url=address)
+    other.goto(tab.url)
+    expect(other.get_by_text("after loop 4 is").first).to_be_visible(timeout=SLOW)
+    settle(other)
+    assert other.get_by_test_id("stMetric").all_inner_texts() == shown
+    other.close()
+
+
+def test_a_wrong_question_gets_a_sentence(tab):
+    tab.goto("/question?run=tiny-looped")
+    expect(figures(tab)).to_have_count(3)
+    for wrong, reason in (("A1 <b>", "unknown word '<b>'"), ("", "the question is empty")):
+        box = tab.get_by_label("Question")
+        box.fill(wrong)
+        box.press("Enter")
+        expect(tab.get_by_test_id("stAlert")).to_contain_text(reason)
+        settle(tab)
+
+
+def test_two_runs_side_by_side(tab):
+    tab.goto("/question?run=tiny-looped")
+    expect(figures(tab)).to_have_count(3)
+    pick(tab, "Compare with", "tiny-transformer")
+    expect(figures(tab)).to_have_count(6)
+    assert "compare=tiny-transformer" in tab.url
+    no_sentence(tab)
+
+
+@pytest.mark.parametrize(
+    ("kind", "start"),
+    [("PNG", b"\x89PNG"), ("SVG", b"<svg"), ("HTML", b"<html"), ("CSV", b"quest")],
+)
+def test_a_figure_can_be_taken_along(tab, kind, start):
+    tab.goto("/question?run=tiny-looped")
+    expect(figures(tab)).to_have_count(3)
+    settle(tab)
+    tab.get_by_text("Export", exact=True).first.click()
+    with tab.expect_download() as download:
+        tab.get_by_role("button", name=kind, exact=True).first.click()
+    assert Path(download.value.path()).read_bytes().startswith(start)
+
+
+def test_a_run_in_training_is_followed(tab, page_folder):
+    history = page_folder / "runs" / "tiny-unfinished" / "history.jsonl"
+    lines = history.read_text().splitlines()
+    tab.goto("/training?run=tiny-unfinished")
+    expect(tab.get_by_text("accuracy at step 20").first).to_be_visible()
+    last = [json.loads(line) for line in lines if json.loads(line)["step"] == 20]
+    with history.open("a") as file:
+        file.writelines(json.dumps(record | {"step": 24}) + "\n" for record in last)
+    expect(tab.get_by_text("accuracy at step 24").first).to_be_visible()
+    history.write_text("".join(line + "\n" for line in lines))
