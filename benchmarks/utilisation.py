@@ -79,7 +79,9 @@ def measure() -> list[Row]:
     utilisation = 100 * ratio(seconds["products"], seconds["step"])
     flops = sum(2 * m * k * n * times for (m, k, n), times in products.sizes.items())
     rate = flops / min(seconds["products"]) / 1e9
-    case = f"two-hop, d 64, 2 layers × 2 loops: {flops / 1e9:.2f} GFLOP a step at {rate:.0f} GFLOP/s"
+    case = (
+        f"two-hop, d 64, 2 layers × 2 loops: {flops / 1e9:.2f} GFLOP a step at {rate:.0f} GFLOP/s"
+    )
     medians = {name: sorted(taken)[len(taken) // 2] for name, taken in seconds.items()}
     return [Row("utilisation", case, utilisation, "%", 50, "above", medians)]
 
