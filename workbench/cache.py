@@ -10,7 +10,7 @@ Places between loops (`recurrence.hook_decoded`, `recurrence.gate.*`) hold one r
 belongs to the step from loop r to loop r + 1.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, cast
 
@@ -20,7 +20,7 @@ from torch import Tensor
 from transformer_lens import ActivationCache
 from transformer_lens.utilities import Slice, get_act_name
 
-from workbench.hooks import HookPoint, is_heard
+from workbench.hooks import HookPoint, LoopClock
 
 if TYPE_CHECKING:
     from workbench.models.base import LatentModel
@@ -39,21 +39,18 @@ class UnknownHook(KeyError):
 
 
 class LoopCache(Mapping[str, Tensor]):
-    """Read-only map from hook name to activation, looped places with a leading loop axis.
-
-    A place's loops are stacked when it is first asked for: until then keeping it costs no copy.
-    """
+    """Read-only map from hook name to activation, looped places with a leading loop axis."""
 
     def __init__(
         self,
-        looped: Mapping[str, list[Tensor]],
+        looped: dict[str, Tensor],
         once: dict[str, Tensor],
         valid: Bool[Tensor, "loop batch"],
         model: "LatentModel",
     ) -> None:
         self.model = model
         self.valid = valid
-        self._looped: dict[str, list[Tensor] | Tensor] = dict(looped)
+        self._looped = looped
         self._once = once
 
     @property
@@ -63,10 +60,7 @@ class LoopCache(Mapping[str, Tensor]):
     def __getitem__(self, key: str | tuple[str | int, ...]) -> Tensor:
         name = self.full_name(key)
         if name in self._looped:
-            records = self._looped[name]
-            if isinstance(records, list):
-                records = self._looped[name] = torch.stack(records)
-            return records
+            return self._looped[name]
         if name in self._once:
             return self._once[name]
         near = get_close_matches(name, list(self), n=3)
@@ -93,8 +87,7 @@ class LoopCache(Mapping[str, Tensor]):
     @property
     def nbytes(self) -> int:
         """Size of all records in bytes."""
-        looped = sum(record.nbytes for records in self._looped.values() for record in records)
-        return looped + sum(tensor.nbytes for tensor in self._once.values())
+        return sum(tensor.nbytes for tensor in self.values())
 
     def has_loop_axis(self, key: str | tuple[str | int, ...]) -> bool:
         """Whether the activation leads with a loop axis."""
@@ -128,57 +121,61 @@ class LoopCache(Mapping[str, Tensor]):
 
 
 class Recorder:
-    """The caching hook: keeps what fires, in lists by place.
-
-    Records are the activations themselves, as TransformerLens's are. Where another hook listens
-    too they are copies, for it may edit in place what a place before it has shown.
-    """
+    """The caching hook: copies each firing into the loop's row of an axis allocated once."""
 
     def __init__(
         self,
-        model: "LatentModel",
+        clock: LoopClock,
+        looped: Collection[str],
+        between: Collection[str],
         device: str | torch.device | None = None,
         remove_batch_dim: bool = False,
         pos_slice: PosSlice = None,
     ) -> None:
-        self.model = model
+        self.clock = clock
+        self.looped_places = frozenset(looped)
+        self.between_places = frozenset(between)
         self.device = device
         self.remove_batch_dim = remove_batch_dim
         self.pos_slice = Slice.unwrap(cast(Slice, pos_slice)) if pos_slice is not None else None
-        # A slice is copied as well, or it would keep the whole activation alive
-        self.copies = pos_slice is not None or is_heard(*model.hook_points())
-        self.records: dict[str, list[Tensor]] = {}
+        self.looped: dict[str, Tensor] = {}
+        self.once: dict[str, Tensor] = {}
+        self.firings: dict[str, int] = {}
 
     def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> None:
         name = cast(str, hook.name)
-        records = self.records.setdefault(name, [])
-        count, loop = len(records) + 1, self.model.clock.loop
-        if name not in self.model.looped_places:
+        record = self._trim(tensor.detach(), name)
+        count = self.firings[name] = self.firings.get(name, 0) + 1
+        if name not in self.looped_places:
             if count > 1:
                 raise RuntimeError(f"{name} fired {count} times; only places in the loop may")
-        elif count != cast(int, loop) + 1:
+            # A copy: the tensor itself would take up later in-place edits
+            self.once[name] = record.to(self.device or record.device, copy=True)
+            return
+        loop = cast(int, self.clock.loop)
+        if count != loop + 1:
             raise RuntimeError(f"{name} fired {count} times by loop {loop}; once a loop is right")
-        record = self._trim(tensor.detach(), name)
-        records.append(record.to(self.device or record.device, copy=self.copies))
+        if loop == 0:
+            rows = self.clock.n_loops - (name in self.between_places)
+            self.looped[name] = torch.empty(
+                (rows, *record.shape), dtype=record.dtype, device=self.device or record.device
+            )
+        self.looped[name][loop].copy_(record)
 
-    def finish(self) -> LoopCache:
+    def finish(self, model: "LatentModel") -> LoopCache:
         """The cache of the forward pass that has ended.
 
         Raises:
             RuntimeError: A place inside the loop did not fire in every loop.
         """
-        model = self.model
-        looped = {name: r for name, r in self.records.items() if name in model.looped_places}
-        for name, records in looped.items():
-            wanted = model.clock.n_loops - (name in model.between_places)
-            if len(records) != wanted:
+        for name, records in self.looped.items():
+            if self.firings[name] != len(records):
                 raise RuntimeError(
-                    f"{name} fired {len(records)} times for {wanted} records; "
+                    f"{name} fired {self.firings[name]} times for {len(records)} records; "
                     "a place in the loop must fire once in every loop"
                 )
-        once = {name: r[0] for name, r in self.records.items() if name not in looped}
-        valid = cast(Tensor, model.clock.valid)
-        return LoopCache(looped, once, valid.to(self.device or valid.device), model)
+        valid = cast(Tensor, self.clock.valid)
+        return LoopCache(self.looped, self.once, valid.to(self.device or valid.device), model)
 
     def _trim(self, record: Tensor, name: str) -> Tensor:
         if self.pos_slice is not None:

@@ -258,12 +258,14 @@ class LatentModel(HookedRootModule, ABC):
             raise ValueError("incl_bwd keeps one loop only; use model.hooks(bwd_hooks=...)")
         if not reset_hooks_end:
             raise ValueError("run_with_cache always removes its hooks; use model.hooks(...)")
-        recorder = Recorder(self, device, remove_batch_dim, pos_slice)
+        recorder = Recorder(
+            self.clock, self.looped_places, self.between_places, device, remove_batch_dim, pos_slice
+        )
         with self.hooks(self._caching_hooks(names_filter, recorder), (), True, clear_contexts):
             logits = cast(Tensor, self(*args, **kwargs))
             if remove_batch_dim and len(self.clock.valid[0]) != 1:  # type: ignore[index]
                 raise ValueError("remove_batch_dim needs a batch of one row")
-        return logits, recorder.finish()
+        return logits, recorder.finish(self)
 
     def _caching_hooks(self, names: NamesFilter, recorder: Recorder) -> Hooks:
         if names is None:
