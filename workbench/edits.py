@@ -313,7 +313,12 @@ class Skip(Edit):
     """Leave the state as it was: the blocks of these loops change nothing."""
 
     do: Literal["skip"] = "skip"
-    loops: list[int] | None
+
+    @model_validator(mode="after")
+    def _check_loops(self) -> "Skip":
+        if not self.loops:
+            raise ValueError("skip: name the loops to leave out")
+        return self
 
     def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
         chosen = chosen_positions(self.positions, batch)

@@ -5,6 +5,7 @@ go on from every `save.resume_every` steps, the final weights and the card at th
 """
 
 import json
+import math
 import random
 import time
 from collections.abc import Iterator
@@ -188,7 +189,7 @@ class Trainer:
         with (self.folder / "history.jsonl").open("a") as file:
             for split, record in records.items():
                 line = where | {"split": split} | record | gradient | {"seconds": self.seconds}
-                file.write(json.dumps(line) + "\n")
+                file.write(json.dumps(_without_nan(line), allow_nan=False) + "\n")
 
     def _keep(self, last: bool) -> None:
         if not self.accelerator.is_main_process:
@@ -247,6 +248,15 @@ def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
             "commit": commit(),
         }
     )
+
+
+def _without_nan(value: Any) -> Any:
+    """Plain data with null for what is no number, which JSON lacks."""
+    if isinstance(value, dict):
+        return {key: _without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def commit() -> str | None:
