@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from workbench.config import ConfigError
+from workbench.evaluation import evaluate
 from workbench.files import FileError, read_tensors, write_tensors
+from workbench.overview import overview
 from workbench.runs import load_run, run_folders
 from workbench.training import train
 
@@ -99,12 +101,21 @@ def test_a_run_in_training_is_its_latest_kept_step(folder):
     run = load_run(folder)
     assert not run.is_finished
     assert torch.equal(run.model.W_E, run.model_at(6).W_E)
+    assert evaluate(run)["step"] == 6
+    assert run.loaded_step(None) == 6 and run.loaded_step(2) == 2
 
 
 def test_a_run_without_weights_says_so(folder):
     (folder / "model.safetensors").unlink()
     shutil.rmtree(folder / "steps")
     assert refusal(folder).endswith("tiny holds no weights yet")
+
+
+def test_a_run_whose_weights_are_truncated_is_named_in_the_overview(folder):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(FileError, match="is truncated or no safetensors file"):
+        overview(load_run(folder))
 
 
 def test_a_missing_tensor_is_named(folder):
@@ -197,3 +208,8 @@ def test_the_stored_recipe_says_what_made_the_run(folder):
 def test_every_line_of_the_history_is_json(folder):
     for line in (folder / "history.jsonl").read_text().splitlines():
         json.loads(line, parse_constant=pytest.fail)
+
+
+def test_a_name_that_the_hub_cannot_have_is_refused_in_a_sentence():
+    with pytest.raises(FileError, match="no run 'hub:not a name': Repo id must"):
+        load_run("hub:not a name")
