@@ -22,11 +22,11 @@ from tqdm.auto import tqdm
 
 from workbench.card import write_card
 from workbench.config import ConfigError
-from workbench.files import write_tensors, write_text
+from workbench.files import read_text, write_tensors, write_text
 from workbench.instruments import GradientByLoop
 from workbench.models import build_model, model_config
 from workbench.models.depth import DepthModel
-from workbench.recipe import Recipe, SaveConfig, versions
+from workbench.recipe import Recipe, SaveConfig, commit, load_recipe, versions
 from workbench.tasks import Task, task_from
 from workbench.tasks.batch import Batch
 from workbench.training.measure import headline, measure, measured_rows
@@ -89,6 +89,8 @@ class Trainer:
     def start(self, resume: bool) -> None:
         """Lay the folder out, or take up the point it holds."""
         stored = self.folder / "recipe.yaml"
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ConfigError(f"{self.folder} is no folder; choose another --out")
         if stored.exists() and not resume:
             raise ConfigError(
                 f"{self.folder} already holds a run; choose another --out, or --resume it"
@@ -98,6 +100,8 @@ class Trainer:
             point = load_point(self.folder, self.model, self.optimizer)
             if point is not None:
                 self.step, self.seconds = point["step"], point["seconds"]
+        # No process may lay the folder out before all have seen what it held
+        self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
             (self.folder / "steps").mkdir(parents=True, exist_ok=True)
             write_text(stored, self.recipe.to_yaml())
@@ -186,7 +190,7 @@ class Trainer:
             "epoch": self.stream.epoch(self.step),
             "stage": 0,
         }
-        with (self.folder / "history.jsonl").open("a") as file:
+        with (self.folder / "history.jsonl").open("a", encoding="utf-8") as file:
             for split, record in records.items():
                 line = where | {"split": split} | record | gradient | {"seconds": self.seconds}
                 file.write(json.dumps(_without_nan(line), allow_nan=False) + "\n")
@@ -215,8 +219,6 @@ class Trainer:
         write_tensors(self.folder / "model.safetensors", self.model.state_dict())
 
     def _check_same(self, stored: Path) -> None:
-        from workbench.recipe import load_recipe
-
         ours, theirs = (
             r.model_dump(exclude={"versions", "commit", "name", "about"})
             for r in (self.recipe, load_recipe(stored))
@@ -259,18 +261,6 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def commit() -> str | None:
-    """The commit of the code that is running, if it runs from a checkout."""
-    head = Path(__file__).parents[2] / ".git" / "HEAD"
-    if not head.is_file():
-        return None
-    text = head.read_text().strip()
-    if not text.startswith("ref: "):
-        return text
-    branch = head.parent / text.removeprefix("ref: ")
-    return branch.read_text().strip() if branch.is_file() else None
-
-
 def is_saved(cfg: SaveConfig, step: int) -> bool:
     """Whether the weights of a step are kept."""
     if step <= cfg.dense_until:
@@ -283,7 +273,7 @@ def cut_history(path: Path, step: int) -> None:
     if not path.exists():
         return
     kept = []
-    for line in path.read_text().splitlines():
+    for line in read_text(path).splitlines():
         try:
             record = json.loads(line)
         except json.JSONDecodeError:
