@@ -144,7 +144,7 @@ class Freeze(Edit):
 
         def freeze(tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
             loop = cast(int, loop_of(hook))
-            firings = cast(LoopClock, hook.clock).n_loops - (self.place in model.between_places)
+            firings = hook.clock.n_loops - (self.place in model.between_places)
             if not 0 <= self.after < firings - 1:
                 raise ConfigError(
                     f"freeze: after={self.after} leaves no loop to hold it in; {self.place} comes "
@@ -182,7 +182,7 @@ class Patch(PlaceEdit):
         ran: dict[int, Tensor] = {}  # the present forward pass, and its source
 
         def patch(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
-            clock = cast(LoopClock, hook.clock)
+            clock = hook.clock
             if clock.forwards not in ran:
                 ran.clear()
                 ran[clock.forwards] = run_source(clock)
@@ -279,7 +279,7 @@ class Realign(Edit):
 
         def realign(tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
             if self.loops is None and loop_of(hook) == 0:
-                if cast(LoopClock, hook.clock).n_loops == 1:
+                if hook.clock.n_loops == 1:
                     raise ConfigError("realign acts between loops; this pass runs a single loop")
                 return None
             aim = self._decode(model, tensor) if wanted is None else wanted
@@ -300,12 +300,12 @@ class Realign(Edit):
         """Embeddings of known bridges where they are read, [batch pos d_model]."""
         if self.target in ("decoded", "phi"):
             return None
-        if self.target == "shuffled" and len(batch) < 2:
-            raise ConfigError("target shuffled takes another row's bridge; one row has no other")
-        bridge = batch.bridge.roll(1, 0) if self.target == "shuffled" else batch.bridge
+        bridge = batch.other_bridges() if self.target == "shuffled" else batch.bridge
         aim = model.W_E.new_zeros(*batch.tokens.shape, model.cfg.d_model)
         rows, hops = (batch.bridge >= 0).nonzero(as_tuple=True)
-        aim[rows, batch.bridge_at[rows, hops]] = model.W_E[bridge[rows, hops].clamp(min=0)].detach()
+        if bool((bridge[rows, hops] < 0).any()):
+            raise ConfigError("target shuffled takes another row's bridge, and there is no other")
+        aim[rows, batch.bridge_at[rows, hops]] = model.W_E[bridge[rows, hops]].detach()
         return aim
 
 
