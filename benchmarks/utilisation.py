@@ -1,9 +1,9 @@
 """Whether a small run is bound by its arithmetic: its products alone against its whole step.
 
-The matrix products of a training step, forward and backward, are noted with their sizes, and the same
-products of the same sizes are then made on their own, in turns with the trainer's step. The share
-of the step that they would take is its utilisation: FLOPs / (step time × the rate that this machine
-reaches on products of these sizes). Attention's own products are not counted; on three
+The matrix products of a training step, forward and backward, are noted with their sizes, and the
+same products of the same sizes are then made on their own, in turns with the trainer's step. The
+share of the step that they would take is its utilisation: FLOPs / (step time × the rate that this
+machine reaches on products of these sizes). Attention's own products are not counted; on three
 positions they are under 1 % of the FLOPs.
 """
 

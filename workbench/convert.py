@@ -31,7 +31,7 @@ def to_transformer_lens(model: LatentModel) -> dict[str, Tensor]:
     """
     weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
     foreign = [name for name in weights if not name.startswith(SHARED) or "rel_pos_bias" in name]
-    if getattr(model.cfg, "state_norm", "none") != "none":
+    if model.cfg.state_norm != "none":
         foreign.append("the norm on what a loop starts from (state_norm)")
     if foreign:
         raise ConversionError(f"a HookedTransformer has no place for {', '.join(foreign)}")

@@ -7,6 +7,7 @@ from torch import nn
 from workbench.models import build_model, model_config
 from workbench.models.depth import DepthModel
 from workbench.recipe import Recipe
+from workbench.recurrence.discrete import MixDecoded, Reembed
 from workbench.training.stream import BatchStream
 from workbench.training.trainer import is_saved, resolve
 
@@ -39,7 +40,9 @@ def flops_per_token(model: DepthModel) -> float:
     """Of the matrix products of one token's forward and backward pass (3 × 2 × weights used)."""
     in_blocks, around = _maps(model.blocks), _maps(model.prelude) + _maps(model.coda)
     vocabulary = model.cfg.d_vocab * model.cfg.d_model
-    decodings = 2 * vocabulary * (model.n_loops - 1) if hasattr(model.recurrence, "phi") else 0
+    decodes = isinstance(model.recurrence, MixDecoded | Reembed)
+    # Φ is two products with W_E, state to tokens and back; the answer is read at about every second
+    decodings = 2 * vocabulary * (model.n_loops - 1) * decodes
     return 6.0 * (in_blocks * model.n_loops + around + decodings + vocabulary / 2)
 
 
