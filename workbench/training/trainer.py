@@ -7,6 +7,7 @@ go on from every `save.resume_every` steps, the final weights and the card at th
 import json
 import math
 import random
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -260,15 +261,15 @@ def _without_nan(value: Any) -> Any:
 
 
 def commit() -> str | None:
-    """The commit of the code that is running, if it runs from a checkout."""
-    head = Path(__file__).parents[2] / ".git" / "HEAD"
-    if not head.is_file():
+    """The commit of the code that is running, if it runs from a checkout of this project."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
         return None
-    text = head.read_text().strip()
-    if not text.startswith("ref: "):
-        return text
-    branch = head.parent / text.removeprefix("ref: ")
-    return branch.read_text().strip() if branch.is_file() else None
+    command = ["git", "-C", str(root), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def is_saved(cfg: SaveConfig, step: int) -> bool:
