@@ -3,6 +3,7 @@ import pytest
 from workbench.complaint import is_complaint
 from workbench.config import nearest
 from workbench.files import read_tensors
+from workbench.training.measure import headline
 
 
 def raised(call, *args):
@@ -28,3 +29,7 @@ def test_an_error_from_elsewhere_is_a_bug():
 
 def test_an_error_that_was_never_raised_is_no_complaint():
     assert not is_complaint(ValueError("x"))
+
+
+def test_an_error_of_a_function_without_python_code_is_a_bug_wherever_it_is_called():
+    assert not is_complaint(raised(headline, {"test_id": {}}))  # a KeyError in our own frame
