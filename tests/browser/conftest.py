@@ -59,11 +59,20 @@ def chromium():
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def imported(chromium, address):
+    """The first session imports torch, which takes its time; the others find it there."""
+    tab = chromium.new_page(base_url=address)
+    tab.goto("/")
+    tab.get_by_role("heading", name="Runs").wait_for(timeout=180_000)
+    tab.close()
+
+
 @pytest.fixture
-def tab(chromium, address):
+def tab(chromium, address, imported):
     """A session of its own; it fails on what the browser complains of and on exceptions shown."""
     tab = chromium.new_page(base_url=address, viewport={"width": 1400, "height": 1000})
-    tab.set_default_timeout(30_000)
+    tab.set_default_timeout(60_000)
     complaints = []
 
     def hear(message):
