@@ -42,7 +42,11 @@ def address(page_folder):
         yield f"http://localhost:{port}"
     finally:
         server.terminate()
-        server.wait(timeout=20)
+        try:
+            server.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
 
 
 @pytest.fixture(scope="session")
@@ -63,8 +67,9 @@ def chromium():
 def imported(chromium, address):
     """The first session imports torch, which takes its time; the others find it there."""
     tab = chromium.new_page(base_url=address)
+    tab.set_default_timeout(180_000)
     tab.goto("/")
-    tab.get_by_role("heading", name="Runs").wait_for(timeout=180_000)
+    tab.get_by_role("heading", name="Runs").wait_for()
     tab.close()
 
 
