@@ -7,8 +7,8 @@ The source of each class is parsed, and from it are removed
     self.clock.ticks(n)     → range(n)      no loop clock runs
     self._note_valid(...)   → None          nothing is noted for a cache
 
-so that the twin computes what the model computes, through the same modules and the same weights, and
-keeps doing so when the model's code changes.
+so that the twin computes what the model computes, through the same modules and the same weights,
+and keeps doing so when the model's code changes.
 """
 
 import ast
