@@ -39,8 +39,10 @@ def main() -> int:
     torch.set_num_threads(1)
     rows = []
     for name in [args.only] if args.only else BENCHMARKS:
-        print(f"measuring {name} …", file=sys.stderr)
-        rows += import_module(f"benchmarks.{name}").measure()
+        for row in import_module(f"benchmarks.{name}").measure():
+            print(*row.cells(), sep=" · ", file=sys.stderr)
+            rows.append(row)
+    rows.sort(key=lambda row: row.benchmark)
     print(table(rows))
     if args.json:
         machine = {

@@ -16,14 +16,16 @@ class Row:
     case: str
     value: float
     unit: Literal["x", "s", "%"]
-    target: float
+    target: float | None  # None: stated, not judged
     better: Literal["below", "above"] = "below"
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Median seconds of each contender, for scale; the value is no quotient of these."""
 
     @property
     def met(self) -> bool:
-        """Whether the target is met."""
+        """Whether the target is met; true without one."""
+        if self.target is None:
+            return True
         if self.better == "below":
             return self.value <= self.target
         return self.value >= self.target
@@ -35,9 +37,9 @@ class Row:
     def cells(self) -> list[str]:
         """The row as text, for the table."""
         sign = "≤" if self.better == "below" else "≥"
-        target = f"{sign} {self.target:g}"
+        target = "none" if self.target is None else f"{sign} {self.target:g}"
         times = ", ".join(f"{name} {_short(taken)}" for name, taken in self.seconds.items())
-        verdict = "met" if self.met else "missed"
+        verdict = "stated" if self.target is None else "met" if self.met else "missed"
         return [self.benchmark, self.case, f"{self.value:.3g}", self.unit, target, verdict, times]
 
 

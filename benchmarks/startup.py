@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from statistics import median
 from time import perf_counter
 
@@ -12,7 +13,7 @@ from workbench.tasks import build_task
 HELP = "import sys; sys.argv = ['workbench', '--help']; from workbench.cli import main; main()"
 
 
-def measure() -> list[Row]:
+def measure() -> Iterator[Row]:
     """Wall seconds of a fresh process and of building the data."""
     python, command, data = [], [], []
     for seed in range(ROUNDS):
@@ -22,10 +23,8 @@ def measure() -> list[Row]:
         _ = build_task("two_hop", seed=seed).splits
         data.append(perf_counter() - began)
     times = {"workbench --help": median(command), "python alone": median(python)}
-    return [
-        Row("startup", "workbench --help", median(command), "s", 0.5, seconds=times),
-        Row("startup", "two-hop data, paper size", median(data), "s", 2.0),
-    ]
+    yield Row("startup", "workbench --help", median(command), "s", 0.5, seconds=times)
+    yield Row("startup", "two-hop data, paper size", median(data), "s", 2.0)
 
 
 def _process(code: str) -> float:

@@ -1,17 +1,19 @@
-"""Whether a small run is bound by its arithmetic: its products alone against its whole step.
+"""Whether a small run spends its time on arithmetic: two shares of the trainer's step.
 
-The matrix products of a training step, forward and backward, are noted with their sizes, and the
-same products of the same sizes are then made on their own, in turns with the trainer's step. The
-share of the step that they would take is its utilisation: FLOPs / (step time × the rate that this
-machine reaches on products of these sizes). Attention's own products are not counted; on three
-positions they are under 1 % of the FLOPs.
+The utilisation: the matrix products of a step, forward and backward, are noted with their sizes,
+and the same products are made on their own, in turns with the step. Their share of its time is
+FLOPs / (step time × the rate that this machine reaches on products of these sizes). Attention's
+own products are not counted: on three positions they are under 1 %.
+
+The time that grows with the rows: a step on four times the rows shows it; the rest is what Python,
+dispatch and optimiser cost whatever the batch.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from statistics import median
 from typing import Any
 
 import torch
@@ -20,31 +22,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.row import Row
 from benchmarks.timing import interleave, ratio
-from workbench.config import parse
-from workbench.recipe import Recipe
+from workbench.recipe import load_recipe
 from workbench.training import Trainer
 
-SMALL = {
-    "name": "small",
-    "task": {
-        "name": "two_hop",
-        "n_entities": 50,
-        "n_relations": 20,
-        "n_train": 4_500,
-        "n_test_id": 400,
-        "n_test_ood": 400,
-    },
-    "model": {
-        "family": "discoloop",
-        "d_model": 64,
-        "n_heads": 2,
-        "n_layers": 2,
-        "d_mlp": 256,
-        "n_loops": 2,
-    },
-    "training": {"steps": 100_000, "mixture": {"train_atom": 0.5, "train_id": 0.5}},
-}
-
+RECIPE = "two-hop-small-discoloop"
+ROWS = 512
 Sizes = tuple[int, int, int]  # rows, inner, columns
 
 
@@ -64,26 +46,35 @@ class Products(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def measure() -> list[Row]:
-    """One row: the utilisation of the small recipe."""
-    with TemporaryDirectory() as folder:
-        trainer = Trainer(parse(Recipe, SMALL, "recipe small"), Path(folder), quiet=True)
-        numbers = count()
-
-        def step() -> None:
-            trainer.update(next(numbers))
-
-        with Products() as products:
-            step()
-        seconds = interleave({"step": step, "products": _alone(products.sizes)})
-    utilisation = 100 * ratio(seconds["products"], seconds["step"])
+def measure() -> Iterator[Row]:
+    """Two rows on the small recipe."""
+    step, large = _step(ROWS), _step(4 * ROWS)
+    with Products() as products:
+        step()
+    seconds = interleave({"step": step, "products": _alone(products.sizes), "4 x rows": large})
+    medians = {name: median(taken) for name, taken in seconds.items()}
     flops = sum(2 * m * k * n * times for (m, k, n), times in products.sizes.items())
-    rate = flops / min(seconds["products"]) / 1e9
-    case = (
-        f"two-hop, d 64, 2 layers × 2 loops: {flops / 1e9:.2f} GFLOP a step at {rate:.0f} GFLOP/s"
+    rate = flops / medians["products"]
+    sizes = f"{flops / 1e9:.2f} GFLOP at {rate / 1e9:.0f} GFLOP/s"
+    growing = median(
+        (big - small) / 3 / small
+        for small, big in zip(seconds["step"], seconds["4 x rows"], strict=True)
     )
-    medians = {name: sorted(taken)[len(taken) // 2] for name, taken in seconds.items()}
-    return [Row("utilisation", case, utilisation, "%", 50, "above", medians)]
+    utilisation = ratio(seconds["products"], seconds["step"])
+    yield Row("utilisation", f"{RECIPE}: {sizes}", 100 * utilisation, "%", None, "above", medians)
+    yield Row("time that grows with the rows", RECIPE, 100 * growing, "%", 80, "above", medians)
+
+
+def _step(n_rows: int) -> Callable[[], None]:
+    """The trainer's step on the small recipe, with `n_rows` questions a batch."""
+    recipe = load_recipe(RECIPE, [f"training.batch_size={n_rows}"])
+    trainer = Trainer(recipe, Path("never-written"), quiet=True)
+    numbers = count()
+
+    def step() -> None:
+        trainer.update(next(numbers))
+
+    return step
 
 
 def _alone(sizes: Counter[Sizes]) -> Callable[[], None]:

@@ -17,7 +17,7 @@ with right:
 
 
 def view(chosen: session.Chosen) -> None:
-    """One run's answer, and how it comes about."""
+    """One run's answer to the question."""
     facts = attempt(session.facts, chosen, question)
     if facts is None:
         return

@@ -12,7 +12,7 @@ is_live = any(session.is_training(chosen) for chosen in runs)
 
 
 def curves(chosen: session.Chosen) -> None:
-    """One run's measurements so far."""
+    """One run's history."""
     if session.is_training(chosen):
         st.caption("In training: this part is drawn anew every few seconds.")
     show(attempt(session.of_training, "stage_collapse", chosen), chosen, "collapse")
@@ -21,7 +21,7 @@ def curves(chosen: session.Chosen) -> None:
 
 @st.fragment(run_every=3 if is_live else None)
 def followed() -> None:
-    """The curves of all runs, drawn anew while one is in training."""
+    """The histories, read anew while a run is in training."""
     side_by_side(runs, curves)
 
 
@@ -32,7 +32,7 @@ step = choose.step(session.run_of(runs[0]).steps)
 
 
 def lens(chosen: session.Chosen) -> None:
-    """What one run says at the chosen step."""
+    """What one run said of the question at the chosen step."""
     present("logit_lens", chosen, "lens", question=question, step=step)
 
 

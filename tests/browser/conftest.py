@@ -42,7 +42,11 @@ def address(page_folder):
         yield f"http://localhost:{port}"
     finally:
         server.terminate()
-        server.wait(timeout=20)
+        try:
+            server.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
 
 
 @pytest.fixture(scope="session")
@@ -59,11 +63,21 @@ def chromium():
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def imported(chromium, address):
+    """The first session imports torch, which takes its time; the others find it there."""
+    tab = chromium.new_page(base_url=address)
+    tab.set_default_timeout(180_000)
+    tab.goto("/")
+    tab.get_by_role("heading", name="Runs").wait_for()
+    tab.close()
+
+
 @pytest.fixture
-def tab(chromium, address):
+def tab(chromium, address, imported):
     """A session of its own; it fails on what the browser complains of and on exceptions shown."""
     tab = chromium.new_page(base_url=address, viewport={"width": 1400, "height": 1000})
-    tab.set_default_timeout(30_000)
+    tab.set_default_timeout(60_000)
     complaints = []
 
     def hear(message):

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 SHIPPED = Path(__file__).parents[2] / "checkpoints"
 RUNS = ["tiny-discoloop", *sorted(path.parent.name for path in SHIPPED.glob("*/recipe.yaml"))]
-SLOW = 30_000  # milliseconds until a view has been computed on a busy machine
+SLOW = 60_000  # milliseconds until a view has been computed on a busy machine
 
 expect.set_options(timeout=SLOW)
 

@@ -213,3 +213,44 @@ def test_every_line_of_the_history_is_json(folder):
 def test_a_name_that_the_hub_cannot_have_is_refused_in_a_sentence():
     with pytest.raises(FileError, match="no run 'hub:not a name': Repo id must"):
         load_run("hub:not a name")
+
+
+def test_a_run_goes_to_the_hub_without_the_point_it_would_resume_from(folder, monkeypatch):
+    import huggingface_hub
+
+    from workbench.runs import load_run
+
+    asked = {}
+
+    class Hub:
+        """Huggingface's client, without a network."""
+
+        def create_repo(self, repo_id, exist_ok):
+            asked["repo"] = repo_id
+
+        def upload_folder(self, *, repo_id, folder_path, ignore_patterns):
+            every = [path.relative_to(folder_path).as_posix() for path in folder_path.rglob("*")]
+            kept = huggingface_hub.utils.filter_repo_objects(every, ignore_patterns=ignore_patterns)
+            asked["files"] = set(kept)
+            return f"https://hub/{repo_id}"
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Hub)
+    assert load_run(folder).push_to_hub("owner/name") == "https://hub/owner/name"
+    assert asked["repo"] == "owner/name"
+    assert {"recipe.yaml", "model.safetensors", "history.jsonl"} <= asked["files"]
+    assert not [file for file in asked["files"] if file.startswith("resume/")]
+
+
+def test_a_run_comes_from_the_hub_by_its_owner_and_name(folder, monkeypatch):
+    import huggingface_hub
+
+    from workbench.runs import load_run
+
+    asked = []
+    monkeypatch.setattr(
+        huggingface_hub,
+        "snapshot_download",
+        lambda name, allow_patterns: asked.append(name) or str(folder),
+    )
+    assert load_run("hub:owner/name").path == folder
+    assert asked == ["owner/name"]
