@@ -17,7 +17,6 @@ from analyses.result import Result
 from analyses.splits import Batches, with_bridges
 from analyses.spread import bootstrap
 from workbench.edits import Realign, edit_hooks
-from workbench.instruments import read
 from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
 
@@ -175,4 +174,5 @@ def _right(
     model: DepthModel, batch: Batch, n_loops: int | None, edits: Sequence[Realign]
 ) -> Bool[Tensor, " batch"]:
     with model.hooks(fwd_hooks=edit_hooks(edits, model, batch)):
-        return read(model, batch, n_loops).right[-1]
+        logits = model(**batch.inputs, n_loops=n_loops, logits_at=batch.read_at)
+    return logits.argmax(-1) == batch.answer
