@@ -60,9 +60,9 @@ def test_every_view_and_its_main_control(tab, run):
 
     visit(tab, "Question")
     expect(figures(tab)).to_have_count(3)
-    before = tab.get_by_label("Question").input_value()
+    before = tab.get_by_label("Question", exact=True).input_value()
     tab.get_by_role("button", name="Draw another").click()
-    expect(tab.get_by_label("Question")).not_to_have_value(before)
+    expect(tab.get_by_label("Question", exact=True)).not_to_have_value(before)
     settle(tab)
     push(tab, "Loops")
     expect(tab.get_by_text("after loop 1 is").first).to_be_visible()
@@ -111,7 +111,7 @@ def test_a_wrong_question_gets_a_sentence(tab):
     tab.goto("/question?run=tiny-looped")
     expect(figures(tab)).to_have_count(3)
     for wrong, reason in (("A1 <b>", "unknown word '<b>'"), ("", "the question is empty")):
-        box = tab.get_by_label("Question")
+        box = tab.get_by_label("Question", exact=True)
         box.fill(wrong)
         box.press("Enter")
         expect(tab.get_by_test_id("stAlert")).to_contain_text(reason)
