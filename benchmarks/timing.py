@@ -5,7 +5,7 @@ from statistics import median
 from time import process_time
 
 ROUNDS = 7
-SECONDS = 0.4  # that one round spends on each contender; at least three calls each
+SECONDS = 0.2  # that one round spends on each contender; at least three calls each
 WARM_UP = 3  # calls of each contender before anything is timed
 
 Seconds = dict[str, list[float]]  # by contender, one number a round
