@@ -200,8 +200,8 @@ def test_analyse_takes_one_typed_question(say):
             "realignment: scale='rmss': Input should be 'rms' or 'state'",
         ),
         (
-            ["analyse", "realignment", "run", "--set", "alphas=high"],
-            "realignment: alphas='high': Input should be",
+            ["analyse", "realignment", "run", "--set", "alphas=3"],
+            "realignment: alphas=3: Input should be",
         ),
     ],
 )
