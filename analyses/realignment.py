@@ -47,6 +47,8 @@ class Realignment(Result):
     splits: tuple[str, ...]
     alphas: tuple[float, ...]
     scale: str
+    where: str
+    """Which states moved."""
     n: tuple[int, ...]
 
     @property
@@ -99,7 +101,7 @@ class Realignment(Result):
         figure.update_xaxes(title="α")
         figure.update_yaxes(range=[0, 1.02])
         figure.update_yaxes(title="accuracy", col=1)
-        return styled(figure, "Realigning the bridge's state between loops, no training")
+        return styled(figure, f"Realigning between loops, no training: {self.where}")
 
     def summary(self) -> str:
         parts = []
@@ -157,7 +159,7 @@ def realignment(
         stats.append(torch.stack(bootstrap(right.float())))
     accuracy, low, high = torch.stack(stats, dim=1).cpu()
     n = tuple(map(len, batches.values()))
-    return Realignment(accuracy, low, high, tuple(batches), tuple(alphas), scale, n)
+    return Realignment(accuracy, low, high, tuple(batches), tuple(alphas), scale, where, n)
 
 
 def _edits(
