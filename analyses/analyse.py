@@ -5,10 +5,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from analyses.attention import attention
 from analyses.bridge_alignment import bridge_alignment
+from analyses.export import page
 from analyses.gate_maps import gate_maps
 from analyses.labels import literal
 from analyses.logit_lens import logit_lens
@@ -121,7 +124,7 @@ class Analysed:
         folder.mkdir(parents=True, exist_ok=True)
         paths = [folder / f"{self.name}.{end}" for end in ("csv", "html", "json")]
         write_text(paths[0], self.result.to_frame().to_csv(index=False))
-        write_text(paths[1], cast(str, self.figure().to_html(include_plotlyjs=True)))
+        write_text(paths[1], page(self.figure()))
         write_text(paths[2], json.dumps(self.to_plain(), allow_nan=False))
         return paths
 
@@ -175,6 +178,7 @@ def analyse(
     if "run" in inspect.signature(function).parameters:
         plain = Provenance(run.name, None, None, None, [], None, seed, options)
         return Analysed(name, function(run, **options), plain)
+    step = run.loaded_step(step)
     if model is None:
         model = run.model if step is None else run.model_at(step)
     made = [e if isinstance(e, Edit) else parse_edits([dict(e)])[0] for e in edits]
@@ -211,11 +215,16 @@ def _batches(
 
 
 def _check_options(name: str, function: Callable[..., Result], options: Mapping[str, Any]) -> None:
-    known = [
-        parameter.name
+    kinds = {
+        parameter.name: parameter.annotation
         for parameter in inspect.signature(function).parameters.values()
         if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "n_loops"
-    ]
-    for option in options:
-        if option not in known:
-            raise ConfigError(f"{name} has no option {option!r}; {nearest(option, known)}")
+    }
+    for option, value in options.items():
+        if option not in kinds:
+            raise ConfigError(f"{name} has no option {option!r}; {nearest(option, kinds)}")
+        try:
+            TypeAdapter(kinds[option]).validate_python(value)
+        except ValidationError as error:
+            message = error.errors()[0]["msg"]
+            raise ConfigError(f"{name}: {option}={value!r}: {message}") from None

@@ -4,7 +4,7 @@ DiscoLoop's finding is that a looped model knows the bridge after loop 1 (probab
 state's cosine with the bridge's embedding is about .3: known, and not in a usable form.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -167,7 +167,8 @@ def _both(model: DepthModel, batch: Batch, n_loops: int | None) -> tuple[Tensor,
     states = cache[STATE]
     true = torch.stack(read_bridges(model, states, batch))
     if len(batch) > 1:
-        other = torch.stack(read_bridges(model, states, shuffled_bridges(batch)))
+        others = replace(batch, bridge=batch.other_bridges())
+        other = torch.stack(read_bridges(model, states, others))
     else:
         other = _other_words(model, states, batch)
     return true.permute(0, 1, 3, 2), other.permute(0, 1, 3, 2)
@@ -182,11 +183,3 @@ def _other_words(
     there = F.normalize(at_positions(states, batch.bridge_at.clamp(min=0)), dim=-1)
     every = there @ F.normalize(model.W_E, dim=-1).sum(0)
     return torch.stack(((1 - probability) / n_others, (every - cosine) / n_others))
-
-
-def shuffled_bridges(batch: Batch) -> Batch:
-    """The same rows, each with the bridge of the row before; NaN where either has none."""
-    from dataclasses import replace
-
-    bridge = batch.bridge.roll(1, 0)
-    return replace(batch, bridge=bridge.where(batch.bridge >= 0, batch.bridge))

@@ -11,7 +11,6 @@ from analyses.labels import loop_label
 from analyses.result import Result
 from analyses.splits import Batches, by_split
 from analyses.spread import bootstrap
-from workbench.models import FAMILIES
 from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
 
@@ -114,10 +113,7 @@ def gate_maps(model: DepthModel, batch: Batches, *, n_loops: int | None = None) 
         ValueError: The family has no gate, or there is one loop only.
     """
     if GATE not in model.hook_dict:
-        gated = [name for name, cls in FAMILIES.items() if name == "discoloop"]
-        raise ValueError(
-            f"family {model.cfg.family} has no gate between loops; {', '.join(gated)} has"
-        )
+        raise ValueError(f"family {model.cfg.family} has no gate between loops; discoloop has")
     if (n_loops or model.n_loops) < 2:
         raise ValueError("a gate acts between loops; this model runs one loop")
     batches = by_split(batch)
@@ -147,8 +143,7 @@ def _gate(
     """The gate's share at every real position; NaN at padding and beyond the batch's width."""
     _, cache = model.run_with_cache(**batch.inputs, n_loops=n_loops, names_filter=GATE)
     share = cache[GATE].mean(-1)  # [loop batch pos]
-    real = torch.arange(share.shape[2], device=share.device) < batch.length[:, None]
-    share = share.masked_fill(~real, torch.nan).permute(0, 2, 1)
+    share = share.masked_fill(batch.is_pad, torch.nan).permute(0, 2, 1)
     spare = share.new_full((share.shape[0], width - share.shape[1], share.shape[2]), torch.nan)
     return torch.cat((share, spare), dim=1)
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from analyses.labels import literal, loop_labels, position_labels
 from analyses.result import Result
+from analyses.spread import bootstrap
 from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
 
@@ -32,8 +33,9 @@ class LogitLens(Result):
     """Likeliest tokens, the likeliest first."""
     probability: Float[Tensor, "batch row pos top"]
     answer_probability: Float[Tensor, "batch row pos"]
+    """NaN at padding."""
     bridge_probability: Float[Tensor, "batch row pos hop"]
-    """NaN where a row has no such bridge."""
+    """NaN where a row has no such bridge, and at padding."""
     entropy: Float[Tensor, "batch row pos"]
     """Of the decoded distribution, in nats."""
     control_answer: Float[Tensor, "row pos"]
@@ -162,13 +164,14 @@ class LogitLens(Result):
 
         from analyses.style import styled
 
-        bridge = self.bridge_probability.flatten(3).nansum(3)
+        bridge = self.bridge_probability.nansum(3)
         bridge = bridge.where(self.bridge_probability.isfinite().any(3), torch.nan)
-        panels = {
-            "bridge": bridge.nanmean(0),
-            "answer": self.answer_probability.mean(0),
-            "bridge, untrained twin": self.control_bridge,
-            "answer, untrained twin": self.control_answer,
+        found = {"bridge": bridge, "answer": self.answer_probability}
+        spread = {name: bootstrap(values.movedim(0, -1)) for name, values in found.items()}
+        panels: dict[str, tuple[Tensor, ...]] = {
+            **spread,
+            "bridge, untrained twin": (self.control_bridge,),
+            "answer, untrained twin": (self.control_answer,),
         }
         figure = make_subplots(
             2,
@@ -178,12 +181,13 @@ class LogitLens(Result):
             horizontal_spacing=0.05,
             shared_yaxes=True,
         )
-        for number, values in enumerate(panels.values()):
+        for number, (mean, *ends) in enumerate(panels.values()):
             heat = go.Heatmap(
-                z=values.tolist(),
-                x=[f"position {pos}" for pos in range(values.shape[1])],
+                z=mean.tolist(),
+                x=[f"position {pos}" for pos in range(mean.shape[1])],
                 y=self.rows,
-                texttemplate="%{z:.2f}",
+                text=_intervals(*ends) if ends else None,
+                texttemplate="%{z:.2f}<br>%{text}" if ends else "%{z:.2f}",
                 coloraxis="coloraxis",
                 zhoverformat=".3f",
             )
@@ -198,12 +202,15 @@ class LogitLens(Result):
     def summary(self) -> str:
         last = self.answer_probability.shape[1] - 1
         rows = torch.arange(len(self.answer_at))
-        answer = self.answer_probability[rows, last, self.answer_at].mean()
-        parts = [f"P(answer) after loop {last} is {answer:.3f}"]
+        answer = self.answer_probability[rows, last, self.answer_at]
+        mean, low, high = bootstrap(answer)
+        interval = f" [{low:.3f}, {high:.3f}]" if len(rows) > 1 else ""
+        parts = [f"P(answer) after loop {last} is {mean:.3f}{interval}"]
         if bool(self.bridge_probability.isfinite().any()) and last:
-            bridge = self.bridge_probability[:, 1].flatten(2).nanmean(0).amax()
+            bridge = self.bridge_probability[:, 1].nanmean(0).nan_to_num().amax()
             parts.append(f"P(bridge) after loop 1 is {bridge:.3f} at its best position")
-        return f"{'; '.join(parts)} (n={len(rows)}; untrained {self.control_answer.max():.3f})"
+        untrained = self.control_answer.nan_to_num().max()
+        return f"{'; '.join(parts)} (n={len(rows)}; untrained at most {untrained:.3f})"
 
 
 @torch.no_grad()
@@ -234,11 +241,9 @@ def logit_lens(
         probability=best.values.cpu(),
         answer_probability=answer.cpu(),
         bridge_probability=bridge.cpu(),
-        entropy=torch.special.entr(probabilities).sum(-1).cpu(),
-        control_answer=control_answer.mean(0).cpu(),
-        control_bridge=control_bridge.flatten(3).nanmean(3).nanmean(0).cpu()
-        if bridge.shape[3]
-        else torch.full_like(control_answer.mean(0), torch.nan).cpu(),
+        entropy=torch.special.entr(probabilities.cpu()).sum(-1),
+        control_answer=control_answer.nanmean(0).cpu(),
+        control_bridge=control_bridge.nanmean(3).nanmean(0).cpu(),
         answer_at=batch.read_at.cpu(),
         words=words,
         questions=tuple(
@@ -267,13 +272,22 @@ def _decoded(
 
 
 def _of(probabilities: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Probabilities of answer [batch row pos] and bridges [batch row pos hop]."""
+    """Probabilities of answer [batch row pos] and bridges [batch row pos hop]; NaN at padding."""
     shape = probabilities.shape[:3]
     answer = batch.answer[:, None, None, None].expand(*shape, 1)
     bridge = batch.bridge.clamp(min=0)[:, None, None].expand(*shape, -1)
-    absent = (batch.bridge < 0)[:, None, None]
+    pad = batch.is_pad[:, None, :, None]
+    absent = (batch.bridge < 0)[:, None, None] | pad
     found = probabilities.gather(3, bridge).masked_fill(absent, torch.nan)
-    return probabilities.gather(3, answer)[..., 0], found
+    return probabilities.gather(3, answer).masked_fill(pad, torch.nan)[..., 0], found
+
+
+def _intervals(low: Float[Tensor, "row pos"], high: Float[Tensor, "row pos"]) -> list[list[str]]:
+    """The ends of each cell's 95 % interval, as text."""
+    return [
+        [f"[{float(a):.2f}, {float(b):.2f}]" for a, b in zip(lows, highs, strict=True)]
+        for lows, highs in zip(low, high, strict=True)
+    ]
 
 
 def _vocabulary(model: DepthModel) -> tuple[str, ...]:

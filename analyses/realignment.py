@@ -16,8 +16,7 @@ from torch import Tensor
 from analyses.result import Result
 from analyses.splits import Batches, with_bridges
 from analyses.spread import bootstrap
-from workbench.edits import Realign
-from workbench.instruments import read
+from workbench.edits import Realign, edit_hooks
 from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
 
@@ -48,6 +47,8 @@ class Realignment(Result):
     splits: tuple[str, ...]
     alphas: tuple[float, ...]
     scale: str
+    where: str
+    """Which states moved."""
     n: tuple[int, ...]
 
     @property
@@ -100,7 +101,7 @@ class Realignment(Result):
         figure.update_xaxes(title="α")
         figure.update_yaxes(range=[0, 1.02])
         figure.update_yaxes(title="accuracy", col=1)
-        return styled(figure, "Realigning the bridge's state between loops, no training")
+        return styled(figure, f"Realigning between loops, no training: {self.where}")
 
     def summary(self) -> str:
         parts = []
@@ -123,6 +124,7 @@ def realignment(
     n_loops: int | None = None,
     alphas: Sequence[float] = ALPHAS,
     scale: Literal["rms", "state"] = "rms",
+    where: Literal["bridge", "bridge and answer"] = "bridge",
 ) -> Realignment:
     """Accuracy under realignment, over α, by split.
 
@@ -132,6 +134,8 @@ def realignment(
         n_loops: Loops to run; by default as many as it was trained with.
         alphas: Shares of the embedding; 0 leaves the state as it is.
         scale: The norm that the embedding is given: √d_model (rms) or the state's own (state).
+        where: Which states move: the bridges' alone, or also the one from which the answer will be
+            read, onto what it decodes to itself, whatever the bridge's target.
 
     Raises:
         ValueError: There is one loop only, so nothing lies between loops; or a batch has one row
@@ -147,10 +151,7 @@ def realignment(
         right = torch.stack(
             [
                 torch.stack(
-                    [
-                        _right(model, rows, n_loops, Realign(alpha=a, scale=scale, target=target))
-                        for a in alphas
-                    ]
+                    [_right(model, rows, n_loops, _edits(a, scale, target, where)) for a in alphas]
                 )
                 for target in TARGETS
             ]
@@ -158,11 +159,22 @@ def realignment(
         stats.append(torch.stack(bootstrap(right.float())))
     accuracy, low, high = torch.stack(stats, dim=1).cpu()
     n = tuple(map(len, batches.values()))
-    return Realignment(accuracy, low, high, tuple(batches), tuple(alphas), scale, n)
+    return Realignment(accuracy, low, high, tuple(batches), tuple(alphas), scale, where, n)
+
+
+def _edits(
+    alpha: float, scale: Literal["rms", "state"], target: Target, where: str
+) -> list[Realign]:
+    bridge = Realign(alpha=alpha, scale=scale, target=target)
+    if where == "bridge":
+        return [bridge]
+    itself: Target = "phi" if target == "phi" else "decoded"
+    return [bridge, Realign(alpha=alpha, scale=scale, target=itself, positions="answer")]
 
 
 def _right(
-    model: DepthModel, batch: Batch, n_loops: int | None, edit: Realign
+    model: DepthModel, batch: Batch, n_loops: int | None, edits: Sequence[Realign]
 ) -> Bool[Tensor, " batch"]:
-    with model.hooks(fwd_hooks=edit.hooks(model, batch)):
-        return read(model, batch, n_loops).right[-1]
+    with model.hooks(fwd_hooks=edit_hooks(edits, model, batch)):
+        logits = model(**batch.inputs, n_loops=n_loops, logits_at=batch.read_at)
+    return logits.argmax(-1) == batch.answer

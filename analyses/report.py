@@ -31,18 +31,19 @@ def report(folder: Path) -> str:
 def _accuracies(runs: list[Run]) -> Iterator[str]:
     yield "\n## Accuracy\n\n`workbench evaluate RUN --split SPLIT`, with 95 % Wilson intervals.\n"
     yield f"| run | {' | '.join(SPLITS)} |\n|{' --- |' * (len(SPLITS) + 1)}"
+    measured = {run.path: {split: evaluate(run, split=split) for split in SPLITS} for run in runs}
     for run in runs:
-        found = [evaluate(run, split=split) for split in SPLITS]
         cells = [
-            "{:.3f} [{:.3f}, {:.3f}]".format(f["accuracy"], *f["accuracy_interval"]) for f in found
+            "{:.3f} [{:.3f}, {:.3f}]".format(f["accuracy"], *f["accuracy_interval"])
+            for f in measured[run.path].values()
         ]
         yield f"| `{run.name}` | {' | '.join(cells)} |"
     yield "\nRead after loop 1 alone (Stage-1; `accuracy_by_loop` of `--json -`), and by hops:\n"
     yield f"| run | {' | '.join(SPLITS)} | by hops, test_ood |\n|{' --- |' * (len(SPLITS) + 2)}"
     for run in runs:
-        found = [evaluate(run, split=split) for split in SPLITS]
-        cells = [f"{f['accuracy_by_loop'][0]:.3f}" for f in found]
-        hops = found[-1]["accuracy_by_hops"].items()
+        found = measured[run.path]
+        cells = [f"{f['accuracy_by_loop'][0]:.3f}" for f in found.values()]
+        hops = found["test_ood"]["accuracy_by_hops"].items()
         by_hops = "; ".join(f"{n}: {share:.3f}" for n, share in hops)
         yield f"| `{run.name}` | {' | '.join(cells)} | {by_hops} |"
     yield "\nWithout reasoning (the same commands print it), at most:\n"
@@ -50,10 +51,9 @@ def _accuracies(runs: list[Run]) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for run in _one_for_each_task(runs):
         for split in SPLITS[1:]:
-            found_split = evaluate(run, split=split)
-            guesses = found_split["shortcuts"].items()
+            guesses = measured[run.path][split]["shortcuts"].items()
             best = "; ".join(f"{name} {share:.3f}" for name, share in guesses)
-            rate = found_split["majority_rate"]
+            rate = measured[run.path][split]["majority_rate"]
             yield f"| `{run.recipe.task['name']}` | {split} | {rate:.3f} | {best} |"
 
 

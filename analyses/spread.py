@@ -14,8 +14,9 @@ def bootstrap(
     """Mean over examples, with the ends of its 95 % percentile interval; NaN examples count not.
 
     Every row along the other axes is resampled by the same draws, so that differences between
-    rows keep their pairing.
+    rows keep their pairing. All is computed, and returned, on the CPU: MPS has no float64.
     """
+    values = values.cpu()
     present = values.isfinite()
     known = values.where(present, torch.zeros_like(values)).double()
     n = values.shape[-1]

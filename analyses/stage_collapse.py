@@ -9,15 +9,16 @@ reaches nine tenths of its maximum; of all ways to cut it in two, the statistic 
 standardised fall in the mean, and its p-value comes from the same statistic on shuffled series.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from analyses.history import Record, by_split
 from analyses.result import Result
 from workbench.evaluation import wilson
 
@@ -66,6 +67,7 @@ class StageCollapse(Result):
     rise_p_value: float
     rise_split: str
     n: int
+    """Rows measured of the largest split."""
 
     @property
     def lag(self) -> float | None:
@@ -161,8 +163,7 @@ def stage_collapse(
     Raises:
         ValueError: The history is too short, lacks a split, or the model runs one loop.
     """
-    history = run.history
-    curves = _curves(history)
+    curves = by_split(run.history)
     for split in (train_split, test_split):
         if split not in curves:
             raise ValueError(f"{run.name} measured no split {split!r}; it has {', '.join(curves)}")
@@ -172,11 +173,16 @@ def stage_collapse(
     if len(records[0]["accuracy_by_loop"]) < 2:
         raise ValueError(f"{run.name} runs one loop, so that Stage-1 is its final accuracy")
     stage_1, final = (_series(curves, read) for read in (_stage_1, _final))
-    n = run.recipe.training.measure.n
-    bounds = np.array(
-        [[wilson(round(x * n), n) for x in row] for row in final.tolist()]
-    )  # [split step 2]
     splits = tuple(curves)
+    # A split with fewer rows than `measure.n` is measured whole
+    most = run.recipe.training.measure.n
+    sizes = [min(most, len(run.task.split(split))) for split in splits]
+    bounds = np.array(
+        [
+            [wilson(round(x * n), n) for x in row]
+            for row, n in zip(final.tolist(), sizes, strict=True)
+        ]
+    )  # [split step 2]
     fall = collapse_of(stage_1[splits.index(train_split)].tolist())
     rise = rise_of(final[splits.index(test_split)].tolist())
     epochs = tuple(float(record["epoch"]) for record in records)
@@ -196,7 +202,7 @@ def stage_collapse(
         rise_epoch=None if rise.at is None else epochs[rise.at],
         rise_p_value=rise.p_value,
         rise_split=test_split,
-        n=n,
+        n=max(sizes),
     )
 
 
@@ -242,20 +248,13 @@ def _cut_statistics(rows: np.ndarray) -> np.ndarray:
     return np.sqrt(before * (n - before) / n) * (mean_before - mean_after)
 
 
-def _curves(history: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    curves: dict[str, list[Mapping[str, Any]]] = {}
-    for record in history:
-        curves.setdefault(record["split"], []).append(record)
-    return curves
-
-
-def _series(curves: Mapping[str, list[Mapping[str, Any]]], read: Any) -> Tensor:
+def _series(curves: Mapping[str, list[Record]], read: Callable[[Record], float]) -> Tensor:
     return torch.tensor([[read(record) for record in records] for records in curves.values()])
 
 
-def _stage_1(record: Mapping[str, Any]) -> float:
+def _stage_1(record: Record) -> float:
     return float(record["accuracy_by_loop"][0])
 
 
-def _final(record: Mapping[str, Any]) -> float:
+def _final(record: Record) -> float:
     return float(record["accuracy"])

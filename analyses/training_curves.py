@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from analyses.history import Record, by_split
 from analyses.labels import loop_labels
 from analyses.result import Result
 
@@ -147,16 +148,13 @@ def training_curves(run: "Run") -> TrainingCurves:
     Raises:
         ValueError: Nothing has been measured yet.
     """
-    curves: dict[str, list[Mapping[str, Any]]] = {}
-    for record in run.history:
-        curves.setdefault(record["split"], []).append(record)
+    curves = by_split(run.history)
     if not curves:
         raise ValueError(f"{run.name} has measured nothing yet")
-    n_steps = min(map(len, curves.values()))  # the last step may be in the making
-    rows = [records[:n_steps] for records in curves.values()]
+    rows = list(curves.values())
     n_loops = len(rows[0][0]["accuracy_by_loop"])
 
-    def by_loop(key: str, records: Sequence[Mapping[str, Any]]) -> list[list[float]]:
+    def by_loop(key: str, records: Sequence[Record]) -> list[list[float]]:
         return [_known(record[key], n_loops) for record in records]
 
     def of_splits(key: str) -> Tensor:

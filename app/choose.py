@@ -129,6 +129,9 @@ def n_rows() -> int:
 
 def step(steps: list[int]) -> int:
     """One of the steps whose weights were kept."""
+    if not steps:
+        st.info("No weights have been kept yet.")
+        st.stop()
     if len(steps) == 1:  # a slider needs two ends
         st.caption(f"Only step {steps[0]:,} was kept.")
         return steps[0]
@@ -137,7 +140,10 @@ def step(steps: list[int]) -> int:
 
 
 def _chosen(name: str) -> Chosen:
-    return Chosen(name, str(run_folders()[name]), st.session_state["device"])
+    chosen = Chosen(name, str(run_folders()[name]), st.session_state["device"])
+    if attempt(lambda: session.run_of(chosen).task) is None:
+        st.stop()
+    return chosen
 
 
 def _first_question(chosen: Chosen, split: str) -> None:

@@ -64,7 +64,7 @@ def speaker(build, world):
     return speaker
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def recipe():
     """Build a recipe of 6 steps on `world`; keyword arguments override groups' fields."""
     from workbench.config import parse

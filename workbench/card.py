@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from workbench.files import write_text
+from workbench.files import read_text, write_text
 from workbench.models.base import LatentModel
 from workbench.recipe import Recipe
 from workbench.tasks.base import Task
@@ -11,7 +11,7 @@ from workbench.tasks.base import Task
 
 def write_card(folder: Path, recipe: Recipe, task: Task, model: LatentModel) -> None:
     """Write `card.md` from the recipe and the last measurements of the history."""
-    lines = (folder / "history.jsonl").read_text().splitlines()
+    lines = read_text(folder / "history.jsonl").splitlines()
     records = [json.loads(line) for line in lines]
     last = [record for record in records if record["step"] == records[-1]["step"]]
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -26,7 +26,8 @@ def write_card(folder: Path, recipe: Recipe, task: Task, model: LatentModel) -> 
         f"Measured at the last step on up to {recipe.training.measure.n:,} rows of each split:\n\n"
         "| split | accuracy | after each loop | bridge probability | bridge cosine | majority |\n"
         "| --- | --- | --- | --- | --- | --- |\n" + "\n".join(rows) + "\n\n"
-        f"Make it again: `workbench train {recipe.name}`.\n",
+        "Make it again, by the recipe beside this page: "
+        "`workbench train recipe.yaml --out FOLDER`.\n",
     )
 
 

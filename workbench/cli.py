@@ -7,17 +7,25 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+# Streamlit's options by which the page is open to nobody else. It reads .streamlit/config.toml of
+# the present folder alone, which need not be the checkout.
+PRIVATE = {
+    "server_address": "localhost",
+    "server_headless": True,
+    "browser_gatherUsageStats": False,
+}
 Verb = Callable[[argparse.Namespace], None]
 
 
 def runs(args: argparse.Namespace) -> None:
     """List the runs in ./runs and those that ship."""
+    from workbench.overview import state
     from workbench.runs import load_run, run_folders
 
     for name, path in run_folders().items():
         run = load_run(path)
-        state = f"{run.recipe.training.steps:,} steps" if run.is_finished else "in training"
-        print(f"{name:32} {run.recipe.model['family']:12} {run.recipe.task['name']:10} {state}")
+        how = f"{run.recipe.training.steps:,} steps" if run.is_finished else state(run)
+        print(f"{name:32} {run.recipe.model['family']:12} {run.recipe.task['name']:10} {how}")
 
 
 def recipes(args: argparse.Namespace) -> None:
@@ -99,16 +107,9 @@ def evaluate(args: argparse.Namespace) -> None:
 def analyse(args: argparse.Namespace) -> None:
     """Run one analysis on a run; write its table, figure and numbers."""
     from analyses import analyse as look
-    from workbench.plain_yaml import parse_yaml
     from workbench.runs import load_run
 
     _refuse_thoughts(args)
-    options: dict[str, Any] = {}
-    for change in args.set:
-        key, equals, value = change.partition("=")
-        if not equals:
-            raise ValueError(f"--set {change!r} is not of the form option=value")
-        options[key] = parse_yaml(value, f"--set {change}")
     found = look(
         args.name,
         load_run(args.run, _device(args.device)),
@@ -119,7 +120,7 @@ def analyse(args: argparse.Namespace) -> None:
         seed=args.seed,
         n_loops=args.loops,
         edits=_edits(args.edits),
-        **options,
+        **_settings(args.set),
     )
     paths = found.write(args.out)
     print(found.summary())
@@ -129,14 +130,9 @@ def analyse(args: argparse.Namespace) -> None:
 def data(args: argparse.Namespace) -> None:
     """Print examples of a task as JSON lines."""
     from workbench.files import write_text
-    from workbench.plain_yaml import parse_yaml
     from workbench.tasks import build_task
 
-    sizes = {}
-    for change in args.set:
-        key, _, value = change.partition("=")
-        sizes[key] = parse_yaml(value, f"--set {change}")
-    task = build_task(args.task, args.seed, **sizes)
+    task = build_task(args.task, args.seed, **_settings(args.set))
     batch = task.batch(args.split, args.n, args.seed)
     text = "".join(json.dumps(example) + "\n" for example in task.examples(batch))
     if args.out is None:
@@ -151,8 +147,8 @@ def app(args: argparse.Namespace) -> None:
     from streamlit.web import bootstrap
 
     page = Path(__file__).parent.parent / "app" / "streamlit_app.py"
-    bootstrap.load_config_options({})
-    bootstrap.run(str(page), False, [], {})
+    bootstrap.load_config_options(PRIVATE)
+    bootstrap.run(str(page), False, [], PRIVATE)
 
 
 def _refuse_thoughts(args: argparse.Namespace) -> None:
@@ -160,17 +156,28 @@ def _refuse_thoughts(args: argparse.Namespace) -> None:
         raise ValueError("--thoughts is for models that think in thoughts; this one has --loops")
 
 
+def _settings(changes: Sequence[str]) -> dict[str, Any]:
+    """Options from `k=v`, as YAML reads their values."""
+    from workbench.plain_yaml import parse_yaml
+
+    settings = {}
+    for change in changes:
+        key, equals, value = change.partition("=")
+        if not equals or not key:
+            raise ValueError(f"--set {change!r} is not of the form k=v")
+        settings[key] = parse_yaml(value, f"--set {change}")
+    return settings
+
+
 def _edits(path: Path | None) -> Sequence[Any]:
     """Edits from a JSON or YAML file."""
     if path is None:
         return ()
     from workbench.edits import parse_edits
-    from workbench.files import FileError
+    from workbench.files import read_text
     from workbench.plain_yaml import parse_yaml
 
-    if not path.is_file():
-        raise FileError(f"--edits {path} does not exist")
-    return parse_edits(parse_yaml(path.read_text(), str(path)))
+    return parse_edits(parse_yaml(read_text(path), str(path)))
 
 
 def _device(wanted: str | None) -> str:
@@ -249,7 +256,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         args.run_verb(args)
     except KeyboardInterrupt:
-        print(f"workbench {args.verb}: stopped; `--resume` goes on", file=sys.stderr)
+        further = "; `--resume` goes on" if args.verb == "train" else ""
+        print(f"workbench {args.verb}: stopped{further}", file=sys.stderr)
         return 130
     except Exception as error:
         from workbench.complaint import is_complaint

@@ -1,11 +1,17 @@
 """Which errors are complaints: a wrong input, said in a sentence, and no bug."""
 
+from opcode import opmap
+
 
 def is_complaint(error: Exception) -> bool:
-    """Whether this project's own code raised the error."""
+    """Whether a `raise` in this project's own code made the error."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
+    if trace is None:
+        return False
+    while trace.tb_next is not None:
         trace = trace.tb_next
-    raised_in = trace.tb_frame.f_globals.get("__name__", "") if trace else ""
-    ours = str(raised_in).split(".")[0] in ("workbench", "analyses")
-    return ours and isinstance(error, ValueError | RuntimeError | KeyError | OSError)
+    frame = trace.tb_frame
+    ours = str(frame.f_globals.get("__name__")).split(".")[0] in ("workbench", "analyses")
+    # What a C function raises, a missing key or torch's own words, ends in our frame too
+    said = frame.f_code.co_code[trace.tb_lasti] == opmap["RAISE_VARARGS"]
+    return ours and said and isinstance(error, ValueError | RuntimeError | KeyError | OSError)

@@ -139,7 +139,8 @@ def parse(cls: type[Parsed], data: Mapping[str, Any], where: str) -> Parsed:
 
 
 def _sentence(cls: type[BaseModel], error: ValidationError, where: str) -> str:
-    problem = error.errors()[0]
+    # A misspelt field is also a missing one: say how it is spelt
+    problem = min(error.errors(), key=lambda p: p["type"] != "extra_forbidden")
     loc = problem["loc"]
     if problem["type"] == "extra_forbidden":
         near = nearest(str(loc[-1]), _owner(cls, loc[:-1]).model_fields)
@@ -148,7 +149,7 @@ def _sentence(cls: type[BaseModel], error: ValidationError, where: str) -> str:
         return f"{where} lacks the field {_dotted(loc)!r}"
     message = problem["msg"].removeprefix("Value error, ")
     if _is_choice_of_kinds(cls, loc[:-1]):  # one problem for each kind that it might have been
-        others = [p["msg"] for p in error.errors()[1:] if p["loc"][:-1] == loc[:-1]]
+        others = [p["msg"] for p in error.errors() if p["loc"][:-1] == loc[:-1]][1:]
         message = " or ".join([message, *(m.removeprefix("Input should be ") for m in others)])
         loc = loc[:-1]
     path = f"{_dotted(loc)}={problem['input']!r}: " if loc else ""

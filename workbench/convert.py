@@ -30,7 +30,9 @@ def to_transformer_lens(model: LatentModel) -> dict[str, Tensor]:
         ConversionError: The model has layers or a recurrence that HookedTransformer lacks.
     """
     weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-    foreign = [name for name in weights if not name.startswith(SHARED)]
+    foreign = [name for name in weights if not name.startswith(SHARED) or "rel_pos_bias" in name]
+    if model.cfg.state_norm != "none":
+        foreign.append("the norm on what a loop starts from (state_norm)")
     if foreign:
         raise ConversionError(f"a HookedTransformer has no place for {', '.join(foreign)}")
     written = {"unembed.W_U": model.W_U, "unembed.b_U": model.b_U}

@@ -38,6 +38,7 @@ def evaluate(
     Raises:
         ConfigError: Step or split does not exist, or an edit does not fit.
     """
+    step = run.loaded_step(step)
     model = run.model if step is None else run.model_at(step)
     if n_loops is not None and n_loops < 1:
         raise ConfigError(f"--loops {n_loops} must be at least 1")
@@ -55,7 +56,7 @@ def evaluate(
     }
     return {
         "run": run.name,
-        "step": run.recipe.training.steps if step is None and run.is_finished else step,
+        "step": run.recipe.training.steps if step is None else step,
         "split": split,
         "loops": len(correct),
         "edits": to_plain(edits),

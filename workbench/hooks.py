@@ -31,6 +31,8 @@ NamesFilter = str | Collection[str] | Callable[[str], bool] | None
 class HookPoint(TransformerLensHookPoint):
     """TransformerLens's HookPoint, whose call costs next to nothing while nobody listens."""
 
+    clock: "LoopClock"  # of the model that the place is in; its `setup` puts it there
+
     def __call__(self, tensor: Tensor) -> Tensor:
         heard = self._forward_hooks or self._forward_pre_hooks
         if heard or self._backward_hooks or self._backward_pre_hooks:
@@ -68,7 +70,7 @@ class LoopClock:
 
 def loop_of(hook: HookPoint) -> int | None:
     """The loop that the firing hook's model is in."""
-    return cast(LoopClock, hook.clock).loop
+    return hook.clock.loop
 
 
 def is_heard(*hook_points: HookPoint) -> bool:

@@ -1,5 +1,6 @@
 """A recipe: everything that makes a run, in one YAML file, strictly checked."""
 
+import subprocess
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +22,15 @@ class OptimizerConfig(StrictModel):
     warmup: int = 200  # steps from 0 to lr, linear
     schedule: Literal["constant", "cosine"] = "constant"  # after the warm-up
     clip: float = 1.0  # largest norm of the gradient
+
+    @model_validator(mode="after")
+    def _check(self) -> "OptimizerConfig":
+        self.check_at_least(0, "lr", "weight_decay", "warmup")
+        if self.clip <= 0:
+            raise ValueError(f"clip={self.clip} must be above 0")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError(f"betas={self.betas} must lie between 0 and 1")
+        return self
 
 
 class MeasureConfig(StrictModel):
@@ -74,6 +84,8 @@ class TrainingConfig(StrictModel):
         if self.mixture is not None and abs(sum(self.mixture.values()) - 1) > 1e-6:
             total = sum(self.mixture.values())
             raise ValueError(f"the shares of mixture add up to {total:g}; they must add up to 1")
+        if self.mixture is not None and min(self.mixture.values()) < 0:
+            raise ValueError("the shares of mixture must be at least 0")
         return self
 
 
@@ -88,6 +100,11 @@ class Recipe(StrictModel):
     training: TrainingConfig
     versions: dict[str, str] | None = None  # of the libraries that trained a stored run
     commit: str | None = None  # of the code that trained a stored run
+
+    @model_validator(mode="after")
+    def _check(self) -> "Recipe":
+        self.check_at_least(0, "seed")
+        return self
 
     def to_yaml(self) -> str:
         """The recipe as text, every value written out."""
@@ -109,9 +126,11 @@ def load_recipe(name_or_path: str | Path, changes: Sequence[str] = ()) -> Recipe
     """
     path = Path(name_or_path)
     if path.is_file():
-        text = path.read_text()
+        from workbench.files import read_text  # brings torch, which the listing does without
+
+        text = read_text(path)
     elif str(name_or_path) in recipe_names():
-        text = files("workbench.recipes").joinpath(f"{name_or_path}.yaml").read_text()
+        text = files("workbench.recipes").joinpath(f"{name_or_path}.yaml").read_text("utf-8")
     else:
         raise ConfigError(
             f"no recipe {str(name_or_path)!r}, neither as a file nor among those that ship; "
@@ -146,3 +165,28 @@ def versions() -> Mapping[str, str]:
 
     libraries = ("torch", "transformer-lens", "accelerate", "numpy")
     return {library: version(library) for library in libraries}
+
+
+def commit() -> str | None:
+    """The commit of the code that is running, marked if it was changed since.
+
+    None if it does not run from a checkout of its own, or if there is no git.
+    """
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():
+        return None
+    words = [
+        "git",
+        "-C",
+        str(root),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=40",
+        "--exclude=*",
+    ]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()

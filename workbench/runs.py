@@ -5,16 +5,14 @@ recipe.yaml · history.jsonl · model.safetensors · steps/{step}.safetensors ·
 
 import json
 from functools import cached_property
-from math import prod
 from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors import safe_open
 from torch import Tensor
 
 from workbench.config import ConfigError, nearest
-from workbench.files import FileError, read_tensors
+from workbench.files import FileError, count_numbers, read_tensors
 from workbench.models import build_model, model_config
 from workbench.models.depth import DepthModel
 from workbench.recipe import Recipe, load_recipe
@@ -61,7 +59,7 @@ class Run:
         if not path.exists():
             return []
         records = []
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
         for number, line in enumerate(lines):
             try:
                 records.append(json.loads(line))
@@ -90,10 +88,13 @@ class Run:
         final = self.path / "model.safetensors"
         steps = [self.path / "steps" / f"{step}.safetensors" for step in self.steps]
         found = next((path for path in (final, *reversed(steps)) if path.exists()), None)
-        if found is None:
-            return None
-        with safe_open(found, framework="pt") as weights:
-            return sum(prod(weights.get_slice(name).get_shape()) for name in weights.keys())
+        return None if found is None else count_numbers(found)
+
+    def loaded_step(self, step: int | None) -> int | None:
+        """The step whose weights one gets by asking for `step`; None for the final ones."""
+        if step is None and not self.is_finished and self.steps:
+            return self.steps[-1]
+        return step
 
     def model_at(self, step: int) -> DepthModel:
         """The model as it was after `step` steps.
@@ -114,7 +115,9 @@ class Run:
         api.create_repo(repo_id, exist_ok=True)
         return str(
             api.upload_folder(
-                repo_id=repo_id, folder_path=self.path, ignore_patterns=["resume*/**", "*.new"]
+                repo_id=repo_id,
+                folder_path=self.path,
+                ignore_patterns=["resume*/**", "*.unfinished"],
             )
         )
 
@@ -163,9 +166,7 @@ def load_run(path_or_name: str | Path, device: str | torch.device = "cpu") -> Ru
     """
     text = str(path_or_name)
     if text.startswith("hub:"):
-        from huggingface_hub import snapshot_download
-
-        return Run(Path(snapshot_download(text.removeprefix("hub:"))), device)
+        return Run(_from_hub(text.removeprefix("hub:")), device)
     path = Path(path_or_name)
     if (path / "recipe.yaml").is_file():
         return Run(path, device)
@@ -175,3 +176,15 @@ def load_run(path_or_name: str | Path, device: str | torch.device = "cpu") -> Ru
     if path.is_dir():
         raise FileError(f"{path} is no run: it lacks recipe.yaml")
     raise FileError(f"no run {text!r}; {nearest(text, known)}")
+
+
+def _from_hub(repo_id: str) -> Path:
+    """The local copy of a run on the Hub; nothing but files of a run is fetched."""
+    from huggingface_hub import snapshot_download
+
+    kinds = ["*.yaml", "*.jsonl", "*.safetensors", "*.md"]
+    try:
+        return Path(snapshot_download(repo_id, allow_patterns=kinds))
+    except (OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise FileError(f"no run 'hub:{repo_id}': {reason}") from None

@@ -200,3 +200,24 @@ def test_what_is_wrong_is_said_in_one_sentence(make_run, options, sentence):
     with pytest.raises(ValueError) as caught:
         analyse(options.pop("name"), make_run("looped"), **options)
     assert sentence in str(caught.value)
+
+
+def test_lens_of_rows_of_unequal_length_counts_no_padding_and_no_absent_bridge():
+    from analyses import logit_lens
+    from workbench.models import build_model, model_config
+    from workbench.tasks import build_task
+
+    few = dict.fromkeys(
+        (f"n_{s}_{h}" for s in ("train", "test_id", "test_ood") for h in ("two", "three")), 6
+    )
+    task = build_task("three_hop", n_entities=6, n_relations=4, out_degree=3, **few)
+    shape = dict(d_model=16, n_heads=2, n_layers=1, d_mlp=32, n_ctx=4, d_vocab=task.d_vocab)
+    model = build_model(model_config({"family": "looped"} | shape)).eval()
+    model.tokenizer = task.vocabulary
+    lens = logit_lens(model, task.split("test_id"))
+    short = lens.answer_probability[task.split("test_id").hops == 2]
+    assert short[..., 3].isnan().all() and short[..., :3].isfinite().all()
+    assert len(lens.figure().data) == 4
+    question = task.examples(task.split("test_id")[:1])[0]["question"]
+    for found in (lens, logit_lens(model, task.question(question))):
+        assert "nan" not in found.summary()

@@ -9,10 +9,11 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "analyses" / "notebooks").glob("
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_notebook_runs_and_draws_its_figures(path):
+def test_notebook_runs_and_draws_its_figures(path, monkeypatch):
     import nbformat
     from nbclient import NotebookClient
 
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as the suite itself: cores may be few and busy
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": path.parent}}).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]

@@ -86,3 +86,24 @@ def test_too_short_a_history_is_refused_in_a_sentence(run_with_history):
 
     with pytest.raises(ValueError, match="has 3 measurements; a change needs at least 5"):
         analyse("stage_collapse", run_with_history([0.1, 0.2, 0.3], [0.1, 0.2, 0.3]))
+
+
+def test_a_step_that_is_in_the_making_counts_not(run_with_history):
+    from analyses import analyse
+
+    run = run_with_history(planted(20, noise=0.0), [0.5] * 40)
+    path = run.path / "history.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    assert len(analyse("stage_collapse", run).result.steps) == 39
+
+
+def test_an_interval_is_of_the_rows_that_there_are(run_with_history):
+    from analyses import analyse
+    from workbench.evaluation import wilson
+
+    path = run_with_history([0.5] * 6, [0.5] * 6).path
+    recipe = path / "recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("    n: 20\n", "    n: 1000\n"))
+    result = analyse("stage_collapse", path).result  # test_id has 20 rows
+    low, high = wilson(10, 20)
+    assert result.low[1, 0] == pytest.approx(low) and result.high[1, 0] == pytest.approx(high)

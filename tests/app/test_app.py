@@ -1,5 +1,6 @@
 """The page, run without a browser."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,27 @@ def test_a_broken_run_is_named_and_the_others_are_shown(open_page, monkeypatch, 
     assert not page.exception
     assert any("broken/recipe.yaml" in sentence for sentence in sentences(page))
     assert len(page.dataframe[0].value) == 4
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_broken_run_that_is_chosen_gets_a_sentence(open_page, monkeypatch, tmp_path, view):
+    broken = tmp_path / "runs" / "broken"
+    broken.mkdir(parents=True)
+    (broken / "recipe.yaml").write_text("name: broken\nmodle: {}\n")
+    monkeypatch.setattr("workbench.runs.SHIPPED", tmp_path / "runs")
+    page = open_page(view, run="broken")
+    assert not page.exception
+    assert any("broken/recipe.yaml" in sentence for sentence in sentences(page))
+
+
+def test_a_run_that_has_kept_no_weights_yet_says_so(open_page, page_folder, monkeypatch, tmp_path):
+    young = tmp_path / "runs" / "young"
+    young.mkdir(parents=True)
+    shutil.copy(page_folder / "runs" / "tiny-looped" / "recipe.yaml", young)
+    monkeypatch.setattr("workbench.runs.SHIPPED", tmp_path / "runs")
+    page = open_page("training", run="young")
+    assert not page.exception
+    assert "No weights have been kept yet." in sentences(page)
 
 
 @pytest.mark.parametrize(

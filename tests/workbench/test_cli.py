@@ -175,7 +175,7 @@ def test_analyse_takes_one_typed_question(say):
         (["evaluate", "run", "--step", "3"], "tiny keeps no step 3; the nearest it keeps is "),
         (["evaluate", "run", "--loops", "0"], "--loops 0 must be at least 1"),
         (["evaluate", "run", "--thoughts", "2"], "--thoughts is for models that think in thoughts"),
-        (["evaluate", "run", "--edits", "none.json"], "--edits none.json does not exist"),
+        (["evaluate", "run", "--edits", "none.json"], "none.json does not exist"),
         (
             ["analyse", "logit_lense", "run"],
             "no analysis 'logit_lense'; did you mean 'logit_lens'?",
@@ -190,6 +190,19 @@ def test_analyse_takes_one_typed_question(say):
         (["train", "tiny.yaml", "--out", "x", "--set", "model.family=loopd"], "no family 'loopd'"),
         (["train", "tiny.yaml", "--out", "x", "--set", "task.name=two_hops"], "no task 'two_hops'"),
         (["data", "two_hop", "--split", "test"], "no split 'test'; did you mean"),
+        (["data", "two_hop", "--set", "n_train"], "--set 'n_train' is not of the form k=v"),
+        (["data", "two_hop", "--out", "none/x.jsonl"], "none/x.jsonl cannot be written"),
+        (["data", "two_hop", "--seed", "-1"], "seed=-1 must be at least 0"),
+        (["train", "run/model.safetensors"], "model.safetensors is no text in UTF-8"),
+        (["train", "tiny.yaml", "--out", "tiny.yaml"], "tiny.yaml is no folder"),
+        (
+            ["analyse", "realignment", "run", "--set", "scale=rmss"],
+            "realignment: scale='rmss': Input should be 'rms' or 'state'",
+        ),
+        (
+            ["analyse", "realignment", "run", "--set", "alphas=3"],
+            "realignment: alphas=3: Input should be",
+        ),
     ],
 )
 def test_wrong_input_is_one_sentence_and_leaves_nothing(say, folder, words, sentence):
@@ -210,3 +223,18 @@ def test_an_unknown_device_is_named(folder, capsys):
     assert (
         capsys.readouterr().err == "workbench evaluate: no device 'tpu' here; did you mean 'cpu'?\n"
     )
+
+
+def test_the_page_is_open_to_this_machine_alone_wherever_it_is_started(tmp_path, monkeypatch):
+    from streamlit import config
+    from streamlit.web import bootstrap
+
+    from workbench.cli import main
+
+    opened = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(bootstrap, "run", lambda *how: opened.append(how))
+    assert main(["app"]) == 0
+    assert opened[0][0].endswith("app/streamlit_app.py")
+    assert config.get_option("server.address") == "localhost"
+    assert not config.get_option("browser.gatherUsageStats")

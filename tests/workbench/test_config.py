@@ -37,6 +37,12 @@ def test_an_unknown_field_is_answered_with_the_nearest():
     assert refusal(n_head=2) == "model has no field 'n_head'; did you mean 'n_heads'?"
 
 
+def test_a_misspelt_field_is_named_rather_than_the_one_it_leaves_out():
+    shape = {name: value for name, value in SHAPE.items() if name != "d_model"}
+    with pytest.raises(ConfigError, match="no field 'd_modle'; did you mean 'd_model'?"):
+        model_config({"family": "looped", "d_modle": 16} | shape)
+
+
 def test_a_field_of_another_family_is_unknown():
     assert refusal("looped", alpha=1.0).startswith("model has no field 'alpha'; ")
 

@@ -68,7 +68,17 @@ def test_converting_takes_nothing_from_the_given_state_dict(build):
     assert set(weights) == names
 
 
-def test_a_learned_gate_has_no_place_in_a_hooked_transformer(build):
-    model = build("discoloop", alpha="learned")
-    with pytest.raises(ConversionError, match=r"no place for recurrence\.gate\.w"):
-        to_transformer_lens(model)
+@pytest.mark.parametrize(
+    "family, changes, foreign",
+    [
+        ("discoloop", {"alpha": "learned"}, "recurrence.gate.w"),
+        ("looped", {"n_prelude": 1}, "prelude.0."),
+        ("looped", {"n_coda": 1}, "coda.0."),
+        ("looped", {"positional_embedding_type": "relative"}, "blocks.0.attn.rel_pos_bias.b"),
+        ("looped", {"state_norm": "rms"}, "the norm on what a loop starts from"),
+    ],
+)
+def test_what_a_hooked_transformer_lacks_is_named(build, family, changes, foreign):
+    with pytest.raises(ConversionError, match="a HookedTransformer has no place for ") as error:
+        to_transformer_lens(build(family, **changes))
+    assert foreign in str(error.value)

@@ -317,7 +317,9 @@ def test_heads_are_edited_by_position(model, batch):
     assert zero.tolist() == [[[False, False, True]] * 4] * 3
 
 
-def test_an_edit_of_the_answers_position_goes_to_each_rows_own(build):
+@pytest.fixture
+def uneven(build):
+    """A model and a batch of two- and three-hop questions."""
     from workbench.tasks import build_task
 
     chains = {
@@ -326,13 +328,49 @@ def test_an_edit_of_the_answers_position_goes_to_each_rows_own(build):
         for hops in ("two", "three")
     }
     task = build_task("three_hop", n_entities=6, n_relations=4, out_degree=3, **chains)
-    batch = task.split("test_id")
-    model = build("looped", d_vocab=task.d_vocab)
-    for positions, wanted in [("answer", batch.read_at[:, None]), ("bridge", batch.bridge_at)]:
-        _, cache = run(model, batch, {"do": "zero", "place": ATTN, "positions": positions})
-        zero = (cache[ATTN][0] == 0).all(-1)
-        for row, places in zip(zero, wanted, strict=True):
-            assert row.nonzero()[:, 0].tolist() == [p for p in places.tolist() if p >= 0]
+    return build("looped", d_vocab=task.d_vocab), task.split("test_id")
+
+
+@pytest.mark.parametrize("positions", ["answer", "bridge", [-1], [1, 2]])
+def test_positions_are_each_rows_own(uneven, positions):
+    model, batch = uneven
+    _, cache = run(model, batch, {"do": "zero", "place": ATTN, "positions": positions})
+    wanted = {"answer": batch.read_at[:, None], "bridge": batch.bridge_at}
+    if isinstance(positions, list):
+        wanted = batch.length[:, None] - 1 if positions == [-1] else torch.tensor([[1, 2]] * 6)
+    else:
+        wanted = wanted[positions]
+    zero = (cache[ATTN][0] == 0).all(-1)
+    for row, places in zip(zero, wanted, strict=True):
+        assert row.nonzero()[:, 0].tolist() == [p for p in places.tolist() if p >= 0]
+
+
+def test_the_last_position_is_patched_from_each_rows_own(uneven):
+    model, batch = uneven
+    edit = {"do": "patch", "place": POST, "from_position": -1, "loops": [0]}
+    _, clean = run(model, batch)
+    _, cache = run(model, batch, edit)
+    own = clean[POST][0, torch.arange(6), batch.read_at]
+    torch.testing.assert_close(cache[POST][0], own[:, None].expand(-1, 4, -1))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"do": "zero", "place": ATTN, "positions": [-1]},
+        {"do": "patch", "place": POST, "from_position": -2, "positions": [-1]},
+        {"do": "patch", "place": PATTERN, "from_position": 0, "positions": [-1]},
+        {"do": "skip", "loops": [0], "positions": "bridge"},
+    ],
+)
+def test_an_edited_row_of_an_uneven_batch_equals_that_row_alone(uneven, edit):
+    model, batch = uneven
+    together, _ = run(model, batch, edit)
+    for row in range(6):
+        own = batch[row : row + 1].trimmed()
+        alone, _ = run(model, own, edit)
+        real = together[row, : own.tokens.shape[1]]
+        torch.testing.assert_close(real, alone[0], atol=1e-4, rtol=1e-4)
 
 
 def test_the_first_loop_matters_to_the_answer(model, batch):
@@ -396,3 +434,26 @@ def test_a_patch_looks_at_the_present_pass_alone(model, batch, world):
         first, second = model(**batch.inputs), model(**batch.inputs, n_loops=5)
     assert torch.equal(first, model(**batch.inputs))
     assert torch.equal(second, model(**batch.inputs, n_loops=5))
+
+
+def test_patching_from_another_run_puts_its_states(speaker, recipe, batch, tmp_path):
+    from workbench.runs import load_run
+    from workbench.training import train
+
+    folder = train(recipe(steps=1), tmp_path / "other", quiet=True)
+    model = speaker("discoloop", n_layers=1)
+    edit = {"do": "patch", "place": POST, "run": str(folder), "loops": [1]}
+    _, cache = run(model, batch, edit)
+    _, other = run(load_run(folder).model, batch)
+    torch.testing.assert_close(cache[POST][1], other[POST][1], atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(cache[POST][0], other[POST][0])
+
+
+def test_patching_from_a_run_of_another_width_is_refused(build, world, recipe, batch, tmp_path):
+    from workbench.training import train
+
+    folder = train(recipe(steps=1), tmp_path / "other", quiet=True)
+    wide = build("looped", d_model=32, d_vocab=world.d_vocab)
+    edit = {"do": "patch", "place": POST, "run": str(folder)}
+    with pytest.raises(ConfigError, match=r"is \[4, 3, 16\] in its source and \[4, 3, 32\] here"):
+        run(wide, batch, edit)

@@ -29,6 +29,8 @@ CASES = {
     "discoloop, learned gate": ("discoloop", {"alpha": "learned"}),
     "discoloop, straight through": ("discoloop", {"decoding": "straight_through"}),
     "ponder, Φ alone": ("ponder", {"keep_input": False, "top_k": 3}),
+    "looped, normed states": ("looped", {"state_norm": "rms"}),
+    "looped, distances": ("looped", {"positional_embedding_type": "relative"}),
     "looped, no positions": ("looped", {"positional_embedding_type": "none"}),
 }
 
@@ -65,6 +67,8 @@ def test_each_loop_starts_from_what_the_recurrence_makes_of_the_last(model):
     embedding = Embedding(cache["hook_embed"], positions)
     for loop in range(K - 1):
         state = model.recurrence(cache[PRE][loop], cache[POST][loop], embedding, model)
+        if getattr(model.cfg, "state_norm", "none") == "rms":
+            state = state / (state.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
         torch.testing.assert_close(state, cache[PRE][loop + 1])
 
 
@@ -124,6 +128,11 @@ def test_rows_with_different_loops_equal_each_row_alone(model):
         alone, own = model.run_with_cache(TOKENS[row : row + 1], n_loops=n_loops)
         torch.testing.assert_close(logits[row], alone[0])
         torch.testing.assert_close(cache[POST][:n_loops, row], own[POST][:, 0])
+
+
+def test_rows_with_equal_loops_are_a_plain_run(model):
+    loops = torch.tensor([K, K])
+    assert torch.equal(model(TOKENS, n_loops=loops), model(TOKENS, n_loops=K))
 
 
 def test_a_finished_row_carries_its_last_state_on(model):

@@ -3,7 +3,7 @@ import pickle
 import pytest
 import torch
 
-from workbench.files import FileError, read_tensors, write_tensors, write_text
+from workbench.files import FileError, count_numbers, read_tensors, write_tensors, write_text
 
 TENSORS = {"a": torch.arange(6.0).view(2, 3), "b": torch.tensor(1, dtype=torch.int64)}
 
@@ -73,3 +73,22 @@ def test_a_torch_file_under_another_name_is_refused_and_not_run(tmp_path):
     with pytest.raises(FileError, match="is truncated or no safetensors file"):
         read_tensors(path)
     assert not marker.exists()
+
+
+@pytest.mark.parametrize("write, what", [(write_text, "x"), (write_tensors, TENSORS)])
+def test_where_nothing_can_be_written_the_file_is_named_and_nothing_left(tmp_path, write, what):
+    with pytest.raises(FileError, match="nowhere/x cannot be written"):
+        write(tmp_path / "nowhere" / "x", what)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FileError, match="folder cannot be written"):
+        write(tmp_path / "folder", what)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_numbers_are_counted_by_the_head_of_a_file(tmp_path):
+    path = tmp_path / "x.safetensors"
+    write_tensors(path, TENSORS)
+    assert count_numbers(path) == 7
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(FileError, match="is truncated or no safetensors file"):
+        count_numbers(path)

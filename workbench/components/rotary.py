@@ -18,7 +18,7 @@ class Angles(NamedTuple):
     def turn(self, x: Float[Tensor, "batch pos head d_head"]) -> Tensor:
         """Turn each pair (x_i, x_{i + d_head/2}) by its angle."""
         swapped = x.roll(x.shape[-1] // 2, dims=-1)
-        return torch.addcmul(x * self.cos.to(x.dtype), swapped, self.sin.to(x.dtype))
+        return torch.addcmul(x * self.cos, swapped, self.sin)
 
 
 class Rotary(nn.Module):

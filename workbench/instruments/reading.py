@@ -28,7 +28,7 @@ class Reading:
     bridge_cosine: Float[Tensor, "loop batch hop"]
     """Cosine of the state there with the bridge's embedding."""
     gates: Mapping[str, Float[Tensor, "between batch pos share"]]
-    """What the gates between loops let through, by place."""
+    """What the gates between loops let through, by place; NaN at padding."""
 
     @property
     def accuracy_by_loop(self) -> list[float]:
@@ -43,13 +43,14 @@ class Reading:
 
     def gate_statistics(self) -> dict[str, dict[str, list[float]]]:
         """Mean and standard deviation of each gate over batch, positions and shares, by loop."""
-        return {
-            place: {
-                "mean": [float(x) for x in gate.flatten(1).mean(1)],
-                "sd": [float(x) for x in gate.flatten(1).std(1, correction=0)],
+        found = {}
+        for place, gate in self.gates.items():
+            real = [shares[shares.isfinite()] for shares in gate]  # of each loop
+            found[place] = {
+                "mean": [float(shares.mean()) for shares in real],
+                "sd": [float(shares.std(correction=0)) for shares in real],
             }
-            for place, gate in self.gates.items()
-        }
+        return found
 
 
 @torch.no_grad()
@@ -69,7 +70,11 @@ def read(model: DepthModel, batch: Batch, n_loops: int | None = None) -> Reading
         loss=F.cross_entropy(logits[-1], batch.answer, reduction="none"),
         bridge_probability=probability,
         bridge_cosine=cosine,
-        gates={place: cache[place] for place in places if place != STATE},
+        gates={
+            place: cache[place].masked_fill(batch.is_pad[..., None], torch.nan)
+            for place in places
+            if place != STATE
+        },
     )
 
 

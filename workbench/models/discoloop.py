@@ -1,6 +1,6 @@
 """DiscoLoop (arXiv 2607.00341): a looped transformer with a discrete channel beside the state."""
 
-from typing import Literal, cast
+from typing import Literal
 
 from workbench.models.depth import DepthModel
 from workbench.models.ponder import PhiConfig
@@ -20,13 +20,14 @@ class DiscoLoop(DepthModel):
     """Next state = H + α·RMSNorm(Φ(H)); nothing is mixed after the last loop."""
 
     Config = DiscoLoopConfig
+    cfg: DiscoLoopConfig
 
     @property
     def n_loops(self) -> int:
-        return cast(DiscoLoopConfig, self.cfg).n_loops
+        return self.cfg.n_loops
 
     def make_recurrence(self) -> Recurrence:
-        cfg = cast(DiscoLoopConfig, self.cfg)
+        cfg = self.cfg
         learned = LearnedGate(cfg.d_model, cfg.alpha_bias)
         gate = learned if cfg.alpha == "learned" else FixedGate(cfg.alpha)
         return MixDecoded(cfg.make_phi(), gate)

@@ -15,6 +15,6 @@ def fresh(make: Callable[[], Model], seed: int | None = None) -> Model:
     with _DRAWING:
         if seed is None:
             return make()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with torch.random.fork_rng(devices=[]):  # torch.manual_seed would seed the GPUs as well
+            torch.default_generator.manual_seed(seed)
             return make()

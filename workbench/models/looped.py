@@ -1,7 +1,5 @@
 """The plain looped transformer: the state goes on unchanged."""
 
-from typing import cast
-
 from workbench.config import LoopedConfig
 from workbench.models.depth import DepthModel
 from workbench.recurrence.base import Continue, Recurrence
@@ -11,10 +9,11 @@ class Looped(DepthModel):
     """`n_layers` blocks run `n_loops` times, each loop starting where the last one ended."""
 
     Config = LoopedConfig
+    cfg: LoopedConfig
 
     @property
     def n_loops(self) -> int:
-        return cast(LoopedConfig, self.cfg).n_loops
+        return self.cfg.n_loops
 
     def make_recurrence(self) -> Recurrence:
         return Continue()

@@ -1,7 +1,5 @@
 """PonderLM in the frame of DiscoLoop: only the decoded token goes on."""
 
-from typing import cast
-
 from pydantic import model_validator
 
 from workbench.config import LoopedConfig
@@ -41,11 +39,11 @@ class Ponder(DepthModel):
     """Each loop starts from the token embedding plus Φ of the loop before."""
 
     Config = PonderConfig
+    cfg: PonderConfig
 
     @property
     def n_loops(self) -> int:
-        return cast(PonderConfig, self.cfg).n_loops
+        return self.cfg.n_loops
 
     def make_recurrence(self) -> Recurrence:
-        cfg = cast(PonderConfig, self.cfg)
-        return Reembed(cfg.make_phi(), cfg.keep_input)
+        return Reembed(self.cfg.make_phi(), self.cfg.keep_input)

@@ -23,6 +23,8 @@ class Task(ABC):
     vocabulary: WordVocabulary
 
     def __init__(self, cfg: StrictModel, seed: int) -> None:
+        if seed < 0:
+            raise ValueError(f"seed={seed} must be at least 0")
         self.cfg = cfg
         self.seed = seed
 
@@ -66,10 +68,12 @@ class Task(ABC):
         """`n` rows of a split, drawn without replacement; all of them if it has fewer.
 
         Raises:
-            ValueError: There is no such split, or n is below 1.
+            ValueError: There is no such split, n is below 1, or seed below 0.
         """
         if n < 1:
             raise ValueError(f"n={n} must be at least 1")
+        if seed < 0:
+            raise ValueError(f"seed={seed} must be at least 0")
         rows = self.split(split)
         chosen = np.random.default_rng(seed).permutation(len(rows))[:n]
         return rows[torch.from_numpy(chosen)].trimmed()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 PAD = 0  # token id, and the first word of every symbolic vocabulary
@@ -40,9 +40,13 @@ class Batch:
         """Keyword arguments for a model: tokens, and a mask if any row is padded."""
         if bool((self.length == self.tokens.shape[1]).all()):
             return {"tokens": self.tokens}
+        return {"tokens": self.tokens, "attention_mask": (~self.is_pad).long()}
+
+    @property
+    def is_pad(self) -> Bool[Tensor, "batch pos"]:
+        """Which tokens fill a row up to the width of the batch."""
         columns = torch.arange(self.tokens.shape[1], device=self.tokens.device)
-        mask = (columns < self.length[:, None]).long()
-        return {"tokens": self.tokens, "attention_mask": mask}
+        return columns >= self.length[:, None]
 
     def __getitem__(self, rows: Tensor | slice) -> "Batch":
         """Some of the rows, as wide as before."""
@@ -51,6 +55,18 @@ class Batch:
     def to(self, device: str | torch.device) -> "Batch":
         """The same rows on another device."""
         return Batch(**{f.name: getattr(self, f.name).to(device) for f in fields(self)})
+
+    def other_bridges(self) -> Int[Tensor, "batch hop"]:
+        """Of each row the bridges of another, taken in turn from the rows that have one there.
+
+        Where no other row has any, there is none.
+        """
+        other = torch.full_like(self.bridge, NONE)
+        for hop in range(self.bridge.shape[1]):
+            rows = (self.bridge[:, hop] >= 0).nonzero()[:, 0]
+            if len(rows) > 1:
+                other[rows, hop] = self.bridge[rows.roll(1), hop]
+        return other
 
     def trimmed(self) -> "Batch":
         """The same rows without columns in which every row is padding."""

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+from torch import nn
+
 from workbench.models import build_model, model_config
 from workbench.models.depth import DepthModel
 from workbench.recipe import Recipe
+from workbench.recurrence.discrete import MixDecoded, Reembed
 from workbench.training.stream import BatchStream
 from workbench.training.trainer import is_saved, resolve
 
@@ -35,10 +38,15 @@ def plan(recipe: Recipe, folder: Path) -> str:
 
 def flops_per_token(model: DepthModel) -> float:
     """Of the matrix products of one token's forward and backward pass (3 × 2 × weights used)."""
-    in_blocks = sum(p.numel() for p in model.blocks.parameters() if p.ndim > 1)
-    around = sum(
-        p.numel() for stack in (model.prelude, model.coda) for p in stack.parameters() if p.ndim > 1
-    )
+    in_blocks, around = _maps(model.blocks), _maps(model.prelude) + _maps(model.coda)
     vocabulary = model.cfg.d_vocab * model.cfg.d_model
-    decodings = 2 * vocabulary * (model.n_loops - 1) if hasattr(model.recurrence, "phi") else 0
+    decodes = isinstance(model.recurrence, MixDecoded | Reembed)
+    # Φ is two products with W_E, state to tokens and back; the answer is read at about every second
+    decodings = 2 * vocabulary * (model.n_loops - 1) * decodes
     return 6.0 * (in_blocks * model.n_loops + around + decodings + vocabulary / 2)
+
+
+def _maps(layers: nn.Module) -> int:
+    """Weights of layers that enter matrix products: the maps W_*, no biases and no gains."""
+    names = ((name.rpartition(".")[2], weight) for name, weight in layers.named_parameters())
+    return sum(weight.numel() for name, weight in names if name.startswith("W_"))

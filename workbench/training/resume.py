@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workbench.files import FileError, read_tensors, write_tensors, write_text
+from workbench.files import FileError, read_tensors, read_text, write_tensors, write_text
 
 FOLDER = "resume"
 
@@ -44,8 +44,8 @@ def save_point(
     }
     write_tensors(fresh / "state.safetensors", tensors)
     write_text(fresh / "state.json", json.dumps(state | {"random": generators}))
-    shutil.rmtree(old, ignore_errors=True)
-    if present.exists():
+    if present.exists():  # else `old` is the only point, left by a kill between the two renames
+        shutil.rmtree(old, ignore_errors=True)
         present.rename(old)
     fresh.rename(present)
     shutil.rmtree(old, ignore_errors=True)
@@ -66,9 +66,9 @@ def load_point(
         return None
     tensors = read_tensors(present / "state.safetensors")
     try:
-        state: dict[str, Any] = json.loads((present / "state.json").read_text())
-    except (OSError, json.JSONDecodeError) as error:
-        raise FileError(f"{present / 'state.json'} is missing or broken ({error})") from None
+        state: dict[str, Any] = json.loads(read_text(present / "state.json"))
+    except json.JSONDecodeError as error:
+        raise FileError(f"{present / 'state.json'} is broken ({error})") from None
     model.load_state_dict(_below(tensors, "model."))
     moments: dict[int, dict[str, Tensor]] = {}
     for name, tensor in _below(tensors, "optimizer.").items():
@@ -97,9 +97,9 @@ def _torch_random() -> dict[str, Tensor]:
 
 def _restore_torch_random(tensors: dict[str, Tensor]) -> None:
     torch.set_rng_state(tensors["random.cpu"])
-    devices = [state for name, state in sorted(tensors.items()) if name.startswith("random.cuda")]
+    devices = _below(tensors, "random.cuda")
     if torch.cuda.is_available() and len(devices) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all(devices)
+        torch.cuda.set_rng_state_all([devices[str(index)] for index in range(len(devices))])
 
 
 def _plain(state: Any) -> Any:

@@ -5,6 +5,7 @@ go on from every `save.resume_every` steps, the final weights and the card at th
 """
 
 import json
+import math
 import random
 import time
 from collections.abc import Iterator
@@ -21,11 +22,11 @@ from tqdm.auto import tqdm
 
 from workbench.card import write_card
 from workbench.config import ConfigError
-from workbench.files import write_tensors, write_text
+from workbench.files import read_text, write_tensors, write_text
 from workbench.instruments import GradientByLoop
 from workbench.models import build_model, model_config
 from workbench.models.depth import DepthModel
-from workbench.recipe import Recipe, SaveConfig, versions
+from workbench.recipe import Recipe, SaveConfig, commit, load_recipe, versions
 from workbench.tasks import Task, task_from
 from workbench.tasks.batch import Batch
 from workbench.training.measure import headline, measure, measured_rows
@@ -88,6 +89,8 @@ class Trainer:
     def start(self, resume: bool) -> None:
         """Lay the folder out, or take up the point it holds."""
         stored = self.folder / "recipe.yaml"
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ConfigError(f"{self.folder} is no folder; choose another --out")
         if stored.exists() and not resume:
             raise ConfigError(
                 f"{self.folder} already holds a run; choose another --out, or --resume it"
@@ -97,6 +100,8 @@ class Trainer:
             point = load_point(self.folder, self.model, self.optimizer)
             if point is not None:
                 self.step, self.seconds = point["step"], point["seconds"]
+        # No process may lay the folder out before all have seen what it held
+        self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
             (self.folder / "steps").mkdir(parents=True, exist_ok=True)
             write_text(stored, self.recipe.to_yaml())
@@ -122,7 +127,7 @@ class Trainer:
                 measured = last or (number + 1) % self.cfg.measure.every == 0
                 began = time.perf_counter()
                 watch = GradientByLoop() if measured else None
-                loss, norm = self._update(number, watch)
+                loss, norm = self.update(number, watch)
                 self.step = number + 1
                 self.seconds += time.perf_counter() - began
                 bar.update()
@@ -132,7 +137,7 @@ class Trainer:
                 self._keep(last)
         self._finish()
 
-    def _update(self, number: int, watch: GradientByLoop | None) -> tuple[float, float]:
+    def update(self, number: int, watch: GradientByLoop | None = None) -> tuple[float, float]:
         """One optimiser step; returns loss and gradient norm before clipping."""
         rate = learning_rate(self.cfg.optimizer, number, self.cfg.steps)
         for group in self.optimizer.param_groups:
@@ -184,12 +189,11 @@ class Trainer:
             "step": self.step,
             "epoch": self.stream.epoch(self.step),
             "stage": 0,
-            "learning_rate": self.optimizer.param_groups[0]["lr"] if self.step else 0.0,
         }
-        with (self.folder / "history.jsonl").open("a") as file:
+        with (self.folder / "history.jsonl").open("a", encoding="utf-8") as file:
             for split, record in records.items():
                 line = where | {"split": split} | record | gradient | {"seconds": self.seconds}
-                file.write(json.dumps(line) + "\n")
+                file.write(json.dumps(_without_nan(line), allow_nan=False) + "\n")
 
     def _keep(self, last: bool) -> None:
         if not self.accelerator.is_main_process:
@@ -215,8 +219,6 @@ class Trainer:
         write_tensors(self.folder / "model.safetensors", self.model.state_dict())
 
     def _check_same(self, stored: Path) -> None:
-        from workbench.recipe import load_recipe
-
         ours, theirs = (
             r.model_dump(exclude={"versions", "commit", "name", "about"})
             for r in (self.recipe, load_recipe(stored))
@@ -250,16 +252,13 @@ def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
     )
 
 
-def commit() -> str | None:
-    """The commit of the code that is running, if it runs from a checkout."""
-    head = Path(__file__).parents[2] / ".git" / "HEAD"
-    if not head.is_file():
-        return None
-    text = head.read_text().strip()
-    if not text.startswith("ref: "):
-        return text
-    branch = head.parent / text.removeprefix("ref: ")
-    return branch.read_text().strip() if branch.is_file() else None
+def _without_nan(value: Any) -> Any:
+    """Plain data with null for what is no number, which JSON lacks."""
+    if isinstance(value, dict):
+        return {key: _without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def is_saved(cfg: SaveConfig, step: int) -> bool:
@@ -274,7 +273,7 @@ def cut_history(path: Path, step: int) -> None:
     if not path.exists():
         return
     kept = []
-    for line in path.read_text().splitlines():
+    for line in read_text(path).splitlines():
         try:
             record = json.loads(line)
         except json.JSONDecodeError:

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 
 from workbench.instruments import Reading, read
 from workbench.instruments.reading import answer_logits, at_positions, read_bridges
+from workbench.tasks.batch import Batch
 
 POST, SHARE = "recurrence.hook_state_post", "recurrence.gate.hook_post"
 NAN = float("nan")
@@ -117,3 +118,15 @@ def test_reading_draws_no_random_numbers_and_leaves_no_gradient(speaker, batch):
     made = read(model, batch)
     assert torch.equal(torch.random.get_rng_state(), before)
     assert not made.loss.requires_grad
+
+
+def test_gates_at_padding_count_not():
+    gate = torch.tensor([[[[0.0], [1.0]], [[0.5], [NAN]]]])  # [between batch pos share]
+    assert reading(gates={"g": gate}).gate_statistics()["g"]["mean"] == [0.5]
+
+
+def test_gates_are_not_read_at_padding(speaker, world):
+    facts, chains = world.split("train_atom")[:2], world.split("test_id")[:2]
+    mixed = Batch.cat([facts, chains])
+    gates = read(speaker(), mixed).gates[SHARE][0, ..., 0]
+    assert torch.equal(gates.isnan(), mixed.is_pad)

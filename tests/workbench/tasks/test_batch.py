@@ -62,3 +62,15 @@ def test_a_model_runs_on_the_inputs(batch, build):
         alone = model(**group.inputs, logits_at=group.read_at)
         rows = batch.length == group.length[0]
         torch.testing.assert_close(together[rows], alone, atol=1e-5, rtol=1e-4)
+
+
+def test_another_rows_bridges_come_only_from_rows_that_have_them(batch):
+    other = batch.other_bridges()  # two- and three-hop chains: half the rows have no second bridge
+    assert torch.equal(other >= 0, batch.bridge >= 0)
+    for hop in range(2):
+        rows = batch.bridge[:, hop] >= 0
+        assert torch.equal(other[rows, hop], batch.bridge[rows, hop].roll(1))
+
+
+def test_a_lone_row_finds_no_other_bridge(batch):
+    assert (batch[:1].other_bridges() == -1).all()

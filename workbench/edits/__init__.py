@@ -1,0 +1,91 @@
+"""Interventions: one grammar for code, command line, page and notebook.
+
+An edit names a place, loops, positions and what is done there. A list of edits is plain data: it
+goes to JSON and back, and is kept with every result.
+
+    [{"do": "zero", "place": "blocks.0.hook_attn_out", "loops": [1]},
+     {"do": "realign", "alpha": 0.5, "scale": "rms"}]
+
+Loops are numbered from 0. Positions are numbers, `bridge` (where the batch's bridges are read) or
+`answer` (where its answer is read); left out, an edit acts at all of them.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, cast
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from workbench.config import ConfigError, nearest
+from workbench.edits.base import CompiledHooks, Edit
+from workbench.edits.between import Realign, Skip
+from workbench.edits.patch import Patch
+from workbench.edits.values import Add, Clamp, Freeze, Mean, Scale, Zero
+from workbench.models.depth import DepthModel
+from workbench.tasks.batch import Batch
+
+__all__ = [
+    "EDITS",
+    "Add",
+    "Clamp",
+    "Edit",
+    "Freeze",
+    "Mean",
+    "Patch",
+    "Realign",
+    "Scale",
+    "Skip",
+    "Zero",
+    "edit_hooks",
+    "parse_edits",
+    "to_plain",
+]
+
+AnyEdit = Annotated[
+    Zero | Mean | Add | Scale | Clamp | Freeze | Patch | Realign | Skip, Field(discriminator="do")
+]
+EDITS: tuple[type[Edit], ...] = (Zero, Mean, Add, Scale, Clamp, Freeze, Patch, Realign, Skip)
+_ADAPTER: TypeAdapter[Any] = TypeAdapter(list[AnyEdit])
+
+
+def parse_edits(data: Any) -> list[Edit]:
+    """Edits from plain data.
+
+    Raises:
+        ConfigError: An edit is unknown, or a field of it is unknown, missing or wrong.
+    """
+    if not isinstance(data, list):
+        raise ConfigError("edits are a list, each with its 'do' and 'place'")
+    names = {cls.model_fields["do"].default: cls for cls in EDITS}
+    for number, item in enumerate(data):
+        do = item.get("do") if isinstance(item, dict) else None
+        if do not in names:
+            raise ConfigError(f"edit {number} does {do!r}; {nearest(str(do), names)}")
+        for field in item:
+            if field not in names[do].model_fields:
+                near = nearest(field, names[do].model_fields)
+                raise ConfigError(f"edit {number} ({do}) has no field {field!r}; {near}")
+    try:
+        return cast(list[Edit], _ADAPTER.validate_python(data))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        path = ".".join(map(str, problem["loc"][2:]))
+        message = problem["msg"].removeprefix("Value error, ")
+        parts = [f"edit {problem['loc'][0]}", path, message]
+        raise ConfigError(": ".join(part for part in parts if part)) from None
+
+
+def edit_hooks(edits: Sequence[Edit], model: DepthModel, batch: Batch) -> CompiledHooks:
+    """TransformerLens hooks that carry out edits, in order, on one batch."""
+    return [hook for edit in edits for hook in edit.hooks(model, batch)]
+
+
+def to_plain(edits: Sequence[Edit]) -> list[dict[str, Any]]:
+    """Edits as data for JSON, without what is None by default."""
+    return [
+        {
+            name: value
+            for name, value in edit.model_dump().items()
+            if value is not None or type(edit).model_fields[name].default is not None
+        }
+        for edit in edits
+    ]

@@ -1,0 +1,107 @@
+"""Edits of what one loop hands to the next: realign and skip."""
+
+from typing import Literal, cast
+
+from pydantic import model_validator
+from torch import Tensor
+
+from workbench.components.norm import rms_normalize
+from workbench.config import ConfigError
+from workbench.edits.base import (
+    STATE_POST,
+    STATE_PRE,
+    CompiledHooks,
+    Edit,
+    Positions,
+    chosen_positions,
+    where,
+)
+from workbench.hooks import HookPoint, at_loop, loop_of
+from workbench.models.depth import DepthModel
+from workbench.recurrence.phi import Phi
+from workbench.tasks.batch import Batch
+
+
+class Realign(Edit):
+    """Between loops, move a state towards a token's embedding: H ← (1−α)H + α·s·W[token].
+
+    DiscoLoop's training-free intervention. `target` is the token: the one that the state decodes
+    to (no label is used), Φ of the state, the true bridge (the oracle), or the bridge of another
+    row (the control). `scale` gives it the norm √d_model (rms) or the state's own (state).
+    """
+
+    do: Literal["realign"] = "realign"
+    place: str = STATE_PRE
+    positions: Positions | None = "bridge"
+    alpha: float = 0.5
+    scale: Literal["rms", "state"] = "rms"
+    target: Literal["decoded", "phi", "bridge", "shuffled"] = "decoded"
+
+    @model_validator(mode="after")
+    def _check_positions(self) -> "Realign":
+        if self.target in ("bridge", "shuffled") and self.positions != "bridge":
+            raise ValueError(
+                f"realign: target={self.target!r} acts where bridges are read; leave positions out"
+            )
+        return self
+
+    def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
+        chosen = chosen_positions(self.positions, batch)
+        wanted = self._embeddings(model, batch)
+
+        def realign(tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
+            if self.loops is None and loop_of(hook) == 0:
+                if hook.clock.n_loops == 1:
+                    raise ConfigError("realign acts between loops; this pass runs a single loop")
+                return None
+            aim = self._decode(model, tensor) if wanted is None else wanted
+            unit = rms_normalize(aim)
+            if self.scale == "state":
+                size = tensor.norm(dim=-1, keepdim=True)
+                unit = aim / aim.norm(dim=-1, keepdim=True).clamp(min=1e-12) * size
+            moved = (1 - self.alpha) * tensor + self.alpha * unit
+            return moved if chosen is None else where(chosen, moved, tensor, self.place)
+
+        return [(self.place, realign if self.loops is None else at_loop(realign, self.loops))]
+
+    def _decode(self, model: DepthModel, state: Tensor) -> Tensor:
+        decoding: Literal["soft", "hard"] = "soft" if self.target == "phi" else "hard"
+        return cast(Tensor, Phi(decoding, tau=1.0, top_k=None)(state, model))
+
+    def _embeddings(self, model: DepthModel, batch: Batch) -> Tensor | None:
+        """Embeddings of known bridges where they are read, [batch pos d_model]."""
+        if self.target in ("decoded", "phi"):
+            return None
+        bridge = batch.other_bridges() if self.target == "shuffled" else batch.bridge
+        aim = model.W_E.new_zeros(*batch.tokens.shape, model.cfg.d_model)
+        rows, hops = (batch.bridge >= 0).nonzero(as_tuple=True)
+        if bool((bridge[rows, hops] < 0).any()):
+            raise ConfigError("target shuffled takes another row's bridge, and there is no other")
+        aim[rows, batch.bridge_at[rows, hops]] = model.W_E[bridge[rows, hops]].detach()
+        return aim
+
+
+class Skip(Edit):
+    """Leave the state as it was: the blocks of these loops change nothing."""
+
+    do: Literal["skip"] = "skip"
+
+    @model_validator(mode="after")
+    def _check_loops(self) -> "Skip":
+        if not self.loops:
+            raise ValueError("skip: name the loops to leave out")
+        return self
+
+    def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
+        chosen = chosen_positions(self.positions, batch)
+        held: dict[str, Tensor] = {}
+
+        def hold(tensor: Tensor, /, *, hook: HookPoint) -> None:
+            held["state"] = tensor
+
+        def restore(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
+            state = held["state"]
+            return state if chosen is None else where(chosen, state, tensor, STATE_POST)
+
+        loops = self.loops or []
+        return [(STATE_PRE, at_loop(hold, loops)), (STATE_POST, at_loop(restore, loops))]
