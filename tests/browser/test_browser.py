@@ -103,7 +103,7 @@ def test_a_link_shows_the_same_view_in_another_session(tab, chromium, address):
     other.goto(tab.url)
     expect(other.get_by_text("after loop 4 is").first).to_be_visible(timeout=SLOW)
     settle(other)
-    assert other.get_by_test_id("stMetric").all_inner_texts() == shown
+    expect(other.get_by_test_id("stMetric")).to_have_text(shown, use_inner_text=True)
     other.close()
 
 
@@ -127,23 +127,22 @@ def test_two_runs_side_by_side(tab):
     no_sentence(tab)
 
 
-@pytest.mark.parametrize(
-    ("kind", "start"),
-    [("PNG", b"\x89PNG"), ("SVG", b"<svg"), ("HTML", b"<html"), ("CSV", b"quest")],
-)
-def test_a_figure_can_be_taken_along(tab, kind, start):
+def test_a_figure_can_be_taken_along(tab):
+    starts = {"PNG": b"\x89PNG", "SVG": b"<svg", "HTML": b"<!doctype html", "CSV": b"question,"}
     tab.goto("/question?run=tiny-looped")
     expect(figures(tab)).to_have_count(3)
     settle(tab)
     tab.get_by_text("Export", exact=True).first.click()
-    with tab.expect_download() as download:
-        tab.get_by_role("button", name=kind, exact=True).first.click()
-    assert Path(download.value.path()).read_bytes().startswith(start)
+    for kind, start in starts.items():
+        with tab.expect_download() as download:
+            tab.get_by_role("button", name=kind, exact=True).first.click()
+        assert Path(download.value.path()).read_bytes().startswith(start)
 
 
 def test_a_run_in_training_is_followed(tab, page_folder):
     history = page_folder / "runs" / "tiny-unfinished" / "history.jsonl"
     lines = history.read_text().splitlines()
+    history.touch()  # a run that measured nothing for ten minutes counts as stopped
     tab.goto("/training?run=tiny-unfinished")
     expect(tab.get_by_text("accuracy at step 20").first).to_be_visible()
     last = [json.loads(line) for line in lines if json.loads(line)["step"] == 20]
