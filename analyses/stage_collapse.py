@@ -7,6 +7,10 @@ model starts to compose and test accuracy jumps.
 The change is found by a test for a step down. The series is taken from the first measurement that
 reaches nine tenths of its maximum; of all ways to cut it in two, the statistic is the largest
 standardised fall in the mean, and its p-value comes from the same statistic on shuffled series.
+
+Neighbouring measurements of one run resemble each other, which shuffling does not keep, so that the
+p-value is too small for a slow drift; a fall of less than a tenth is therefore no collapse, however
+small its p-value.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -23,7 +23,11 @@ def runs(args: argparse.Namespace) -> None:
     from workbench.runs import load_run, run_folders
 
     for name, path in run_folders().items():
-        run = load_run(path)
+        try:
+            run = load_run(path)
+        except ValueError as error:
+            print(f"{name:32} cannot be read: {error}")
+            continue
         how = f"{run.recipe.training.steps:,} steps" if run.is_finished else state(run)
         print(f"{name:32} {run.recipe.model['family']:12} {run.recipe.task['name']:10} {how}")
 

@@ -1,6 +1,7 @@
 """Every verb of the command line, and what it says to wrong input."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -72,6 +73,18 @@ def test_runs_lists_the_runs_of_the_folder(say, folder, monkeypatch):
     code, out, _ = say("runs")
     assert code == 0
     assert any(line.startswith("mine ") and "discoloop" in line for line in out.splitlines())
+
+
+def test_runs_names_a_broken_run_and_lists_the_others(say, folder):
+    broken = folder / "runs" / "broken"
+    broken.mkdir(parents=True)
+    (broken / "recipe.yaml").write_text("name: [")
+    code, out, _ = say("runs")
+    shutil.rmtree(broken)
+    assert code == 0
+    lines = {line.split()[0]: line for line in out.splitlines()}
+    assert "cannot be read: recipe runs/broken/recipe.yaml is no valid YAML" in lines["broken"]
+    assert "two-hop-small-discoloop" in lines
 
 
 def test_plan_says_what_would_be_done_and_does_nothing(say, folder):
