@@ -132,9 +132,7 @@ class StageCollapse(Result):
                     x=epoch, y=side, text=label, showarrow=False, xanchor="left", yanchor="bottom"
                 )
         figure.update_xaxes(title="epoch")
-        figure.update_yaxes(
-            title="accuracy", range=[-0.02, 1.28], dtick=0.2
-        )
+        figure.update_yaxes(title="accuracy", range=[-0.02, 1.28], dtick=0.2)
         return styled(figure, "Accuracy after loop 1 (Stage-1) and after the last", 460)
 
     def summary(self) -> str:
