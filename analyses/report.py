@@ -89,6 +89,9 @@ def _realignments(runs: list[Run]) -> Iterator[str]:
     for run in runs:
         if run.model.n_loops > 1:
             yield f"- `{run.name}`: {analyse('realignment', run, n=ROWS).summary()}"
+            if run.recipe.model["family"] == "looped":
+                both = analyse("realignment", run, n=ROWS, where="bridge and answer")
+                yield f"- `{run.name}`, `--set 'where=bridge and answer'`: {both.summary()}"
 
 
 def _changes(runs: list[Run]) -> Iterator[str]:

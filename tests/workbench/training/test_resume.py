@@ -159,7 +159,7 @@ def test_a_point_with_half_its_plain_values_is_named(long, tmp_path):
     folder = stopped(long, tmp_path / "stopped", 5)
     path = folder / "resume" / "state.json"
     path.write_text(path.read_text()[:50])
-    with pytest.raises(FileError, match=r"resume/state\.json is missing or broken"):
+    with pytest.raises(FileError, match=r"resume/state\.json is broken"):
         train(long, folder, resume=True, quiet=True)
 
 
