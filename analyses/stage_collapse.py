@@ -131,12 +131,12 @@ class StageCollapse(Result):
         ):
             if epoch is not None:
                 figure.add_vline(x=epoch, line_color="#000000", line_width=1)
-                side = 1.02 if label.startswith("Stage") else 1.08
+                side = 1.02 if label.startswith("Stage") else 1.14
                 figure.add_annotation(
                     x=epoch, y=side, text=label, showarrow=False, xanchor="left", yanchor="bottom"
                 )
         figure.update_xaxes(title="epoch")
-        figure.update_yaxes(title="accuracy", range=[-0.02, 1.2])
+        figure.update_yaxes(title="accuracy", range=[-0.02, 1.28], dtick=0.2)
         return styled(figure, "Accuracy after loop 1 (Stage-1) and after the last", 460)
 
     def summary(self) -> str:

@@ -92,7 +92,7 @@ class TrainingCurves(Result):
         legend_line(figure, "commonest answer", "dash", CONTROL)
         figure.update_traces(mode="lines")
         figure.update_xaxes(title="step", row=n_rows)
-        figure.update_yaxes(type="log", dtick="D2", tickformat="~g", row=1, col=2)
+        figure.update_yaxes(type="log", dtick=1, exponentformat="power", row=1, col=2)
         figure.update_yaxes(range=[-0.02, 1.05], row=1, col=1)
         return styled(figure, "What training measured", height=190 + 260 * n_rows)
 

@@ -12,10 +12,10 @@ st.title("Runs")
 st.caption("Models trained here or shipped, with their accuracy at the last measurement.")
 lines = [line for path in run_folders().values() if (line := attempt(session.line, str(path)))]
 splits = list(dict.fromkeys(split for line in lines for split in line["accuracy"]))
-share = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f", width=95)
+share = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f", width=88)
 st.dataframe(
     [{key: line[key] for key in line if key != "accuracy"} | line["accuracy"] for line in lines],
-    column_order=["run", "family", "task", "loops", "parameters", "state", "step", *splits],
+    column_order=["run", "family", "task", "parameters", "state", "step", *splits],
     column_config={
         "parameters": st.column_config.NumberColumn(format="localized"),
         "step": st.column_config.NumberColumn(format="localized"),
