@@ -117,17 +117,15 @@ def attention(model: DepthModel, batch: Batch, *, n_loops: int | None = None) ->
 
     Args:
         model: The model; hooks that are open on it act.
-        batch: Questions of one length.
+        batch: Questions; a shorter one counts at the positions that it has.
         n_loops: Loops to run; by default as many as it was trained with.
-
-    Raises:
-        ValueError: The questions differ in length, so that positions do not line up.
     """
-    if len(batch.length.unique()) > 1:
-        raise ValueError("attention is averaged by position; give questions of one length")
     places = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.cfg.n_layers)]
     _, cache = model.run_with_cache(**batch.inputs, n_loops=n_loops, names_filter=places)
     patterns = torch.stack([cache[place] for place in places], dim=1)
+    padding = torch.arange(patterns.shape[-1], device=patterns.device) >= batch.length[:, None]
+    patterns = patterns.masked_fill(padding[:, None, :, None], torch.nan)
+    mean = patterns.nanmean(2, keepdim=True)
     n_pos = patterns.shape[-1]
     uniform = torch.ones(n_pos, n_pos).tril() / torch.arange(1, n_pos + 1)[:, None]
     words = (
@@ -136,8 +134,8 @@ def attention(model: DepthModel, batch: Batch, *, n_loops: int | None = None) ->
         else [""] * n_pos
     )
     return Attention(
-        pattern=patterns.mean(2).cpu(),
-        sd=patterns.std(2, correction=0).cpu(),
+        pattern=mean[:, :, 0].cpu(),
+        sd=(patterns - mean).pow(2).nanmean(2).sqrt().cpu(),
         uniform=uniform,
         labels=tuple(label.strip() for label in position_labels(words)),
         n=len(batch),

@@ -163,6 +163,18 @@ def test_attention_rows_add_up_to_one_and_look_back_only(looped):
     assert (pattern.triu(1) == 0).all()
 
 
+def test_attention_of_mixed_lengths_leaves_padding_out(looped, make_run):
+    from analyses import attention
+    from workbench.tasks.batch import Batch
+
+    model, chains = looped
+    atoms = make_run("looped").task.split("train_atom")[:7]
+    mixed = attention(model, Batch.cat([chains, atoms]))
+    alone = attention(model, chains)
+    torch.testing.assert_close(mixed.pattern[..., 2, :], alone.pattern[..., 2, :])
+    torch.testing.assert_close(mixed.pattern.sum(-1), torch.ones(mixed.pattern.shape[:-1]))
+
+
 def test_bootstrap_covers_the_mean_and_narrows_with_more_examples():
     from analyses.spread import bootstrap
 
