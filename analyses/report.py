@@ -30,8 +30,8 @@ def report(folder: Path) -> str:
 
 def _accuracies(runs: list[Run]) -> Iterator[str]:
     yield (
-        "\n## Accuracy\n\n`workbench evaluate RUN --split SPLIT`, with 95 % Wilson intervals. Every "
-        "row runs all of the model's loops, also where it was trained with fewer.\n"
+        "\n## Accuracy\n\n`workbench evaluate RUN --split SPLIT`, with 95 % Wilson intervals. "
+        "Every row runs all of the model's loops, also where it was trained with fewer.\n"
     )
     yield f"| run | {' | '.join(SPLITS)} |\n|{' --- |' * (len(SPLITS) + 1)}"
     measured = {run.path: {split: evaluate(run, split=split) for split in SPLITS} for run in runs}
