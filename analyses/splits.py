@@ -14,6 +14,11 @@ def by_split(batch: Batches) -> dict[str, Batch]:
     return dict(batch)
 
 
+def of_tests(values: Mapping[str, float]) -> float:
+    """The highest value of a test split: what an accuracy on any of them has to beat."""
+    return max((v for split, v in values.items() if split.startswith("test")), default=0.0)
+
+
 def with_bridges(batch: Batches) -> dict[str, Batch]:
     """The splits that have bridges at all.
 

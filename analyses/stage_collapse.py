@@ -24,6 +24,7 @@ from torch import Tensor
 
 from analyses.history import Record, by_split
 from analyses.result import Result
+from analyses.splits import of_tests
 from workbench.evaluation import wilson
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class StageCollapse(Result):
     epochs: tuple[float, ...]
     majority: dict[str, float]
     """Accuracy of the commonest answer, the floor of each split."""
+    shortcut: dict[str, float]
+    """Accuracy of the best guess from part of the question."""
     collapse_epoch: float | None
     """Epoch of the first measurement after Stage-1 train accuracy fell; None without a fall."""
     collapse_step: int | None
@@ -124,7 +127,9 @@ class StageCollapse(Result):
         legend_line(figure, "after loop 1 (Stage-1)", "dot")
         legend_line(figure, "after the last loop", "solid")
         legend_line(figure, "commonest answer", "dash", CONTROL)
+        legend_line(figure, "best shortcut, test splits", "dot", CONTROL)
         figure.add_hline(y=max(self.majority.values()), line_color=CONTROL, line_dash="dash")
+        figure.add_hline(y=of_tests(self.shortcut), line_color=CONTROL, line_dash="dot")
         for epoch, label in (
             (self.collapse_epoch, "Stage-1 collapses"),
             (self.rise_epoch, f"{self.rise_split} rises"),
@@ -199,6 +204,7 @@ def stage_collapse(
         steps=tuple(record["step"] for record in records),
         epochs=epochs,
         majority={split: run.task.majority_rate(split) for split in splits},
+        shortcut={split: run.task.best_shortcut(split) for split in splits},
         collapse_epoch=None if fall.at is None else epochs[fall.at],
         collapse_step=None if fall.at is None else records[fall.at]["step"],
         collapse_size=fall.size,

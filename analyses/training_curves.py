@@ -11,6 +11,7 @@ from torch import Tensor
 from analyses.history import Record, by_split
 from analyses.labels import loop_labels
 from analyses.result import Result
+from analyses.splits import of_tests
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +42,8 @@ class TrainingCurves(Result):
     steps: tuple[int, ...]
     epochs: tuple[float, ...]
     majority: dict[str, float]
+    shortcut: dict[str, float]
+    """Accuracy of the best guess from part of the question."""
 
     @property
     def has_bridges(self) -> bool:
@@ -86,10 +89,14 @@ class TrainingCurves(Result):
         figure.add_hline(
             y=max(self.majority.values()), line_color=CONTROL, line_dash="dash", row=1, col=1
         )
+        figure.add_hline(
+            y=of_tests(self.shortcut), line_color=CONTROL, line_dash="dot", row=1, col=1
+        )
         self._draw_gradients(figure)
         for loop, label in enumerate(loop_labels(self.bridge_probability.shape[2])):
             legend_line(figure, label, DASHES[loop % len(DASHES)])
         legend_line(figure, "commonest answer", "dash", CONTROL)
+        legend_line(figure, "best shortcut, test splits", "dot", CONTROL)
         figure.update_traces(mode="lines")
         figure.update_xaxes(title="step", row=n_rows)
         figure.update_yaxes(type="log", dtick=1, exponentformat="power", row=1, col=2)
@@ -171,6 +178,7 @@ def training_curves(run: "Run") -> TrainingCurves:
         steps=tuple(record["step"] for record in rows[0]),
         epochs=tuple(float(record["epoch"]) for record in rows[0]),
         majority={split: run.task.majority_rate(split) for split in curves},
+        shortcut={split: run.task.best_shortcut(split) for split in curves},
     )
 
 

@@ -233,3 +233,15 @@ def test_lens_of_rows_of_unequal_length_counts_no_padding_and_no_absent_bridge()
     question = task.examples(task.split("test_id")[:1])[0]["question"]
     for found in (lens, logit_lens(model, task.question(question))):
         assert "nan" not in found.summary()
+
+
+def test_curves_are_drawn_beside_the_best_shortcut_of_the_tests(run_with_history):
+    from analyses import analyse
+
+    flat = [0.1, 0.5, 0.9, 0.9, 0.1, 0.1]
+    run = run_with_history(flat, flat)
+    analysed = analyse("stage_collapse", run)
+    best = max(run.task.shortcuts("test_id").values())
+    assert analysed.result.shortcut["test_id"] == best
+    drawn = [shape.y0 for shape in analysed.figure().layout.shapes if shape.y0 == shape.y1]
+    assert best in drawn

@@ -27,6 +27,7 @@ class Task(ABC):
             raise ValueError(f"seed={seed} must be at least 0")
         self.cfg = cfg
         self.seed = seed
+        self._best_shortcuts: dict[str, float] = {}
 
     @property
     @abstractmethod
@@ -82,6 +83,12 @@ class Task(ABC):
         """Accuracy of always giving the split's commonest answer."""
         answers: Tensor = self.split(split).answer
         return float(answers.bincount().max() / len(answers))
+
+    def best_shortcut(self, split: str) -> float:
+        """Accuracy of the best of the split's shortcuts; worked out once."""
+        if split not in self._best_shortcuts:
+            self._best_shortcuts[split] = max(self.shortcuts(split).values())
+        return self._best_shortcuts[split]
 
     def dataset(self, split: str) -> "Dataset":
         """A split as a `datasets.Dataset` of words."""
