@@ -22,12 +22,13 @@ from analyses.stage_collapse import stage_collapse
 from analyses.training_curves import training_curves
 from workbench.config import ConfigError, nearest
 from workbench.edits import Edit, edit_hooks, parse_edits, to_plain
-from workbench.files import write_text
+from workbench.files import FileError, write_text
 from workbench.models.depth import DepthModel
 from workbench.runs import Run, load_run
 from workbench.tasks.batch import Batch
 
 if TYPE_CHECKING:
+    import pandas as pd
     import plotly.graph_objects as go
 
 ANALYSES: dict[str, Callable[..., Result]] = {
@@ -103,6 +104,10 @@ class Analysed:
 
         return subtitled(self.result.figure(), self.provenance.line())
 
+    def to_frame(self) -> "pd.DataFrame":
+        """The result's numbers as a tidy table."""
+        return self.result.to_frame()
+
     def summary(self) -> str:
         """The result's finding in one line."""
         return self.result.summary()
@@ -121,6 +126,8 @@ class Analysed:
 
     def write(self, folder: Path) -> list[Path]:
         """Write NAME.csv, NAME.html and NAME.json; returns their paths."""
+        if folder.exists() and not folder.is_dir():
+            raise FileError(f"--out {folder} is a file; the results go into a folder")
         folder.mkdir(parents=True, exist_ok=True)
         paths = [folder / f"{self.name}.{end}" for end in ("csv", "html", "json")]
         write_text(paths[0], self.result.to_frame().to_csv(index=False))

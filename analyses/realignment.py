@@ -5,6 +5,7 @@ itself decodes to. No label is used. DiscoLoop's argument rests on the answer: w
 lacks is not the bridge but its form.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -132,7 +133,7 @@ def realignment(
         model: A model with at least two loops; hooks that are open on it act first.
         batch: One batch, or batches by split; splits without bridges are left out.
         n_loops: Loops to run; by default as many as it was trained with.
-        alphas: Shares of the embedding; 0 leaves the state as it is.
+        alphas: Shares of the embedding; 0, which leaves the state as it is, is always among them.
         scale: The norm that the embedding is given: √d_model (rms) or the state's own (state).
         where: Which states move: the bridges' alone, or also the one from which the answer will be
             read, onto what it decodes to itself, whatever the bridge's target.
@@ -143,6 +144,9 @@ def realignment(
     """
     if (n_loops or model.n_loops) < 2:
         raise ValueError("realignment acts between loops; this model runs one loop")
+    if not all(math.isfinite(alpha) for alpha in alphas):
+        raise ValueError(f"alphas={list(alphas)} must be numbers")
+    alphas = sorted({0.0, *alphas})
     batches = with_bridges(batch)
     if any(len(rows) == 1 for rows in batches.values()):
         raise ValueError("the control takes another row's bridge, so give at least two questions")

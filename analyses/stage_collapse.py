@@ -148,7 +148,7 @@ class StageCollapse(Result):
         if self.collapse_epoch is None:
             return (
                 f"no collapse of Stage-1 train accuracy (largest fall {self.collapse_size:.3f}, "
-                f"p={self.p_value:.3g})"
+                f"p={self.p_value:.3g}; a collapse falls by {SMALLEST_FALL:g} at p<{SIGNIFICANT:g})"
             )
         text = (
             f"Stage-1 train accuracy falls by {self.collapse_size:.2f} at epoch "

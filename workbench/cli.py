@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,9 @@ def analyse(args: argparse.Namespace) -> None:
     from workbench.runs import load_run
 
     _refuse_thoughts(args)
+    options = _settings(args.set)
+    for flag in options.keys() & signature(look).parameters.keys():
+        raise ValueError(f"--set {flag}: say it as --{flag.removeprefix('n_')}, it is no option")
     found = look(
         args.name,
         load_run(args.run, _device(args.device)),
@@ -124,7 +128,7 @@ def analyse(args: argparse.Namespace) -> None:
         seed=args.seed,
         n_loops=args.loops,
         edits=_edits(args.edits),
-        **_settings(args.set),
+        **options,
     )
     paths = found.write(args.out)
     print(found.summary())
@@ -274,4 +278,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # By its own name, so that what this module raises is known for the project's
+    from workbench.cli import main as run
+
+    sys.exit(run())

@@ -24,7 +24,7 @@ class ConfigError(ValueError):
 class StrictModel(BaseModel):
     """Frozen data that refuses unknown fields and wrong kinds."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     def check_at_least(self, least: int, *fields: str) -> None:
         """Refuse sizes that are too small; for validators."""

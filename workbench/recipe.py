@@ -92,7 +92,7 @@ class TrainingConfig(StrictModel):
 class Recipe(StrictModel):
     """A run before it is made; a stored one also says what made it."""
 
-    name: str
+    name: str = Field(pattern=r"^\w[\w.-]*$")  # also of the run's folder
     about: str = ""  # what the run is for, in a sentence
     seed: int = 0  # of data, weights and order alike
     task: dict[str, Any]  # its `name`, and its sizes

@@ -48,7 +48,7 @@ def test_figure_has_data_a_title_and_its_provenance(analysed):
 
 
 def test_table_is_tidy(analysed):
-    frame = analysed.result.to_frame()
+    frame = analysed.to_frame()
     assert len(frame) > 0
     assert frame.columns.is_unique
     assert all(frame[column].map(lambda v: not isinstance(v, list)).all() for column in frame)

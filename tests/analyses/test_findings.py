@@ -245,3 +245,10 @@ def test_curves_are_drawn_beside_the_best_shortcut_of_the_tests(run_with_history
     assert analysed.result.shortcut["test_id"] == best
     drawn = [shape.y0 for shape in analysed.figure().layout.shapes if shape.y0 == shape.y1]
     assert best in drawn
+
+
+def test_realignment_always_measures_the_state_left_alone(looped):
+    from analyses import realignment
+
+    model, batch = looped
+    assert realignment(model, batch, alphas=[0.5]).alphas == (0.0, 0.5)
