@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from workbench.config import ConfigError
-from workbench.edits.base import PER_QUERY, CompiledHooks, PlaceEdit, chosen_positions, where
+from workbench.edits.base import PER_QUERY, CompiledHooks, Edit, chosen_positions, where
 from workbench.hooks import HookPoint, LoopClock, at_loop
 from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
 
 
-class Patch(PlaceEdit):
+class Patch(Edit):
     """Put the values of another run, question, loop or position.
 
     `run`: another run's model, on the same rows. `question`: another question, in every row.
@@ -21,13 +21,11 @@ class Patch(PlaceEdit):
     """
 
     do: Literal["patch"] = "patch"
+    place: str
     run: str | None = None
     question: str | None = None
     from_loop: int | None = None
     from_position: int | None = None
-
-    def change(self, tensor: Tensor, loop: int | None) -> Tensor:
-        raise NotImplementedError("a patch needs its batch; hooks() makes it")
 
     def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
         run_source = self._source(model, batch)
