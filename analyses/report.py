@@ -46,7 +46,7 @@ def _accuracies(runs: list[Run]) -> Iterator[str]:
     for run in runs:
         found = measured[run.path]
         cells = [f"{f['accuracy_by_loop'][0]:.3f}" for f in found.values()]
-        hops = found["test_ood"]["accuracy_by_hops"].items()
+        hops = found["test_ood"]["accuracy_by_difficulty"].items()
         by_hops = "; ".join(f"{n}: {share:.3f}" for n, share in hops)
         yield f"| `{run.name}` | {' | '.join(cells)} | {by_hops} |"
     yield "\nWithout reasoning (the same commands print it), at most:\n"

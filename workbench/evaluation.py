@@ -50,9 +50,9 @@ def evaluate(
             right.append(read(model, rows, n_loops).right.cpu())
     correct = torch.cat(right, dim=1)  # [loop batch]
     by_loop = correct.double().mean(1).tolist()
-    by_hops = {
-        str(hops): float(correct[-1, batch.hops == hops].double().mean())
-        for hops in batch.hops.unique().tolist()
+    by_difficulty = {
+        str(level): float(correct[-1, batch.difficulty == level].double().mean())
+        for level in batch.difficulty.unique().tolist()
     }
     return {
         "run": run.name,
@@ -64,7 +64,7 @@ def evaluate(
         "accuracy": by_loop[-1],
         "accuracy_interval": list(wilson(int(correct[-1].sum()), len(batch))),
         "accuracy_by_loop": by_loop,
-        "accuracy_by_hops": by_hops,
+        "accuracy_by_difficulty": by_difficulty,
         "majority_rate": run.task.majority_rate(split),
         "shortcuts": run.task.shortcuts(split),
     }

@@ -1,7 +1,7 @@
 """What every task gives: seeded splits, a vocabulary, and how well one does unthinking."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -20,6 +20,12 @@ class Task(ABC):
     """Questions with answers, in splits; the same for the same parameters and seed anywhere."""
 
     Config: ClassVar[type[StrictModel]]
+    perception: ClassVar[str] = "causal"
+    """How a model takes the question in; one of `workbench.perception.PERCEPTIONS`."""
+    readout: ClassVar[str] = "vocabulary"
+    """How a model gives the answer; one of `workbench.readout.READOUTS`."""
+    unit: ClassVar[str] = "hops"
+    """What `batch.difficulty` counts."""
     vocabulary: WordVocabulary
 
     def __init__(self, cfg: StrictModel, seed: int) -> None:
@@ -54,6 +60,22 @@ class Task(ABC):
     @property
     def d_vocab(self) -> int:
         return len(self.vocabulary)
+
+    @property
+    def answers(self) -> Sequence[str]:
+        """The words that answers may be, by the numbers that stand for them in a batch."""
+        return self.vocabulary.words
+
+    @property
+    def default_split(self) -> str:
+        """The split that a run is judged on."""
+        return next(name for name in ("test_id", "test") if name in self.splits)
+
+    @property
+    def trained_difficulty(self) -> tuple[int, int]:
+        """Least and greatest difficulty that training shows."""
+        levels = [rows.difficulty for name, rows in self.splits.items() if "train" in name]
+        return min(int(n.min()) for n in levels), max(int(n.max()) for n in levels)
 
     def split(self, name: str) -> Batch:
         """All rows of a split.
@@ -103,7 +125,7 @@ class Task(ABC):
         return DatasetDict({split: self.dataset(split) for split in self.splits})
 
     def examples(self, batch: Batch) -> list[dict[str, object]]:
-        """Rows in words: question, answer, bridges, hops."""
+        """Rows in words: question, answer, bridges, difficulty under its own name."""
         words = self.vocabulary.words
         rows = []
         for row in range(len(batch)):
@@ -112,9 +134,9 @@ class Task(ABC):
             rows.append(
                 {
                     "question": self.vocabulary.decode(batch.tokens[row, :length].tolist()),
-                    "answer": words[int(batch.answer[row])],
+                    "answer": self.answers[int(batch.answer[row])],
                     "bridges": bridges,
-                    "hops": int(batch.hops[row]),
+                    self.unit: int(batch.difficulty[row]),
                 }
             )
         return rows

@@ -24,7 +24,7 @@ from pydantic import model_validator
 
 from workbench.config import StrictModel
 from workbench.tasks.base import Task
-from workbench.tasks.batch import NONE, PAD, Batch
+from workbench.tasks.batch import NONE, PAD, Batch, HopBatch
 from workbench.vocabulary import WordVocabulary
 
 Ints = NDArray[np.int64]
@@ -126,10 +126,10 @@ class HopTask(Task):
         return 1 + self.max_hops
 
     @cached_property
-    def splits(self) -> Mapping[str, Batch]:
+    def splits(self) -> Mapping[str, HopBatch]:
         cfg = self.cfg
         n_facts = cfg.n_entities * cfg.out_degree
-        rows: dict[str, list[Batch]] = {"train_id": [], "test_id": [], "test_ood": []}
+        rows: dict[str, list[HopBatch]] = {"train_id": [], "test_id": [], "test_ood": []}
         for hops, (n_train, n_test_id, n_test_ood) in cfg.chains().items():
             wanted = {"A": n_train + n_test_id, "B": n_test_ood}
             drawn = {graph: self._draw(graph, hops, n) for graph, n in wanted.items()}
@@ -146,7 +146,7 @@ class HopTask(Task):
         but sees only its part of the question. Without a graph to look at, no shortcut can know
         more.
         """
-        batch = self.split(split)
+        batch = self.splits[split]
         found: dict[str, list[np.ndarray]] = {}
         for hops in batch.hops.unique().tolist():
             for graph in self.graphs:
@@ -170,7 +170,7 @@ class HopTask(Task):
             for seen, part in views.items()
         }
 
-    def question(self, text: str) -> Batch:
+    def question(self, text: str) -> HopBatch:
         tokens = self.vocabulary.encode(text)
         words = text.split()
         hops = len(tokens) - 1
@@ -217,10 +217,10 @@ class HopTask(Task):
         rng = np.random.default_rng([self.seed, 2 + ord(graph), hops])
         return rng.permutation(n_chains)[:n]
 
-    def _rows(self, graph: str, chains: Ints, hops: int) -> Batch:
+    def _rows(self, graph: str, chains: Ints, hops: int) -> HopBatch:
         return self._batch(*self.graphs[graph].walk(chains, hops))
 
-    def _batch(self, nodes: Ints, relations: Ints) -> Batch:
+    def _batch(self, nodes: Ints, relations: Ints) -> HopBatch:
         n, hops = relations.shape
         wide = self.max_hops
         tokens = np.full((n, 1 + wide), PAD)
@@ -236,12 +236,12 @@ class HopTask(Task):
             "length": np.full(n, hops + 1),
             "read_at": np.full(n, hops),
             "answer": nodes[:, -1],
-            "hops": np.full(n, hops),
+            "difficulty": np.full(n, hops),
             "bridge": bridge,
             "bridge_at": bridge_at,
             "facts": facts,
         }
-        return Batch(**{k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in every.items()})
+        return HopBatch(**{k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in every.items()})
 
     def _is_of(self, graph: str, batch: Batch) -> torch.Tensor:
         first = self.graphs[graph].first

@@ -34,10 +34,10 @@ def measure(model: DepthModel, batch: Batch) -> dict[str, Any]:
         "bridge_cosine_by_loop": reading.bridge_by_loop(reading.bridge_cosine),
         "gates": reading.gate_statistics(),
     }
-    hops = batch.hops.unique().tolist()
-    if len(hops) > 1:
-        record["accuracy_by_hops"] = {
-            str(n): float(reading.right[-1, batch.hops == n].float().mean()) for n in hops
+    levels = batch.difficulty.unique().tolist()
+    if len(levels) > 1:
+        record["accuracy_by_difficulty"] = {
+            str(n): float(reading.right[-1, batch.difficulty == n].float().mean()) for n in levels
         }
     return record
 

@@ -163,7 +163,7 @@ class Trainer:
         for part in self._parts(batch):
             loops = None
             if self.cfg.loops == "hops":
-                loops = part.hops.clamp(max=self.model.n_loops)
+                loops = part.difficulty.clamp(max=self.model.n_loops)
             logits = self.prepared(**part.inputs, n_loops=loops, logits_at=part.read_at)
             total = total + F.cross_entropy(logits.float(), part.answer, reduction="sum")
         return total / len(batch) * self.accelerator.num_processes

@@ -35,7 +35,7 @@ def test_rows_of_several_lengths_are_also_told_apart(build):
     }
     task = build_task("three_hop", n_entities=6, n_relations=4, out_degree=3, **chains)
     record = measure(build("looped", d_vocab=task.d_vocab), task.split("test_id"))
-    by_hops = record["accuracy_by_hops"]
+    by_hops = record["accuracy_by_difficulty"]
     assert by_hops.keys() == {"2", "3"}
     assert record["accuracy"] == pytest.approx(sum(by_hops.values()) / 2)
 
