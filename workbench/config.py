@@ -64,11 +64,19 @@ class ModelConfig(StrictModel):
     # gain. A pre-norm residual stream grows from loop to loop; with `rms` all loops, the first
     # included, read inputs of one size.
     state_norm: Literal["none", "rms"] = "none"
+    # What a block's parts add is scaled channel by channel, from this at the start; None: as it is
+    layer_scale: float | None = None
+    dropout: float = 0.0  # of patterns, of what parts add, inside MLP and head; while training
+    # How a question comes in and how its answer is given; the task names both
+    perception: str = "causal"
+    readout: str = "vocabulary"
 
     @model_validator(mode="after")
     def _check_shape(self) -> "ModelConfig":
         self.check_at_least(1, "d_vocab", "n_ctx", "d_model", "n_heads", "n_layers", "d_mlp")
         self.check_at_least(0, "n_prelude", "n_coda")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout={self.dropout} must lie between 0 and 1")
         if self.d_model % self.n_heads:
             near = max(round(self.d_model / self.n_heads), 1) * self.n_heads
             raise ValueError(

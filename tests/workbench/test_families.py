@@ -8,10 +8,15 @@ import torch
 from workbench.config import ConfigError
 from workbench.instruments import GradientByLoop
 from workbench.models import FAMILIES, build_model, family
-from workbench.recurrence.base import Embedding
+from workbench.recurrence.base import Embedding, Passage
 
 PRE, POST = "recurrence.hook_state_pre", "recurrence.hook_state_post"
-PATTERN = "blocks.0.attn.hook_pattern"
+
+
+def is_pattern(name):
+    return name.endswith("hook_pattern")
+
+
 K = 3
 TOKENS = torch.tensor([[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]])
 SHORT = torch.tensor([[6, 7, 8]])
@@ -31,8 +36,18 @@ CASES = {
     "ponder, Φ alone": ("ponder", {"keep_input": False, "top_k": 3}),
     "looped, normed states": ("looped", {"state_norm": "rms"}),
     "looped, distances": ("looped", {"positional_embedding_type": "relative"}),
+    "universal, halting": ("universal", {"halting": "act"}),
+    "depth_recurrent, layer scale": (
+        "depth_recurrent",
+        {"layer_scale": 1e-4, "trained_loops": 2, "loops_beyond": "last"},
+    ),
     "looped, no positions": ("looped", {"positional_embedding_type": "none"}),
 }
+
+
+WITH_ATTENTION = [case for case in CASES if case != "gnn"]
+NEVER_HALTING = [case for case in CASES if "halting" not in case]
+UNGATED = [case for case in CASES if "depth_recurrent" not in case and "halting" not in case]
 
 
 @pytest.fixture(params=CASES)
@@ -64,17 +79,26 @@ def test_readout_of_an_earlier_state_is_what_a_shorter_run_says(model):
 def test_each_loop_starts_from_what_the_recurrence_makes_of_the_last(model):
     _, cache = model.run_with_cache(TOKENS, n_loops=K)
     positions = cache["hook_pos_embed"] if "hook_pos_embed" in cache else None
-    embedding = Embedding(cache["hook_embed"], positions)
+    passage = Passage(Embedding(cache["hook_embed"], positions), model)
+    halting = "recurrence.hook_state" in cache
     for loop in range(K - 1):
-        state = model.recurrence(cache[PRE][loop], cache[POST][loop], embedding, model)
+        if halting:
+            passage.memory["state"] = cache["recurrence.hook_state"][loop]
+        state = model.recurrence(cache[POST][loop], passage)
         if getattr(model.cfg, "state_norm", "none") == "rms":
             state = state / (state.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
-        torch.testing.assert_close(state, cache[PRE][loop + 1])
+        start = model.recurrence.begin(state, loop + 1, passage)
+        torch.testing.assert_close(start, cache[PRE][loop + 1])
 
 
-def test_the_first_block_starts_from_the_state_and_the_last_block_leaves_it(model):
+def test_the_first_block_starts_from_the_state(model):
     _, cache = model.run_with_cache(TOKENS, n_loops=K)
     assert torch.equal(cache["resid_pre", 0], cache[PRE])
+
+
+@pytest.mark.parametrize("model", UNGATED, indirect=True)
+def test_without_a_gate_the_last_block_leaves_the_state(model):
+    _, cache = model.run_with_cache(TOKENS, n_loops=K)
     assert torch.equal(cache["resid_post", -1], cache[POST])
 
 
@@ -115,6 +139,7 @@ def test_records_equal_those_of_a_longer_run(model):
         assert torch.equal(two[name], eight[name][: len(two[name])]), name
 
 
+@pytest.mark.parametrize("model", NEVER_HALTING, indirect=True)
 def test_records_of_different_loops_differ(model):
     _, cache = model.run_with_cache(TOKENS, n_loops=8, names_filter=POST)
     states = cache[POST].flatten(1)
@@ -183,14 +208,16 @@ def test_batch_of_four_equals_four_batches_of_one(model):
     torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("model", WITH_ATTENTION, indirect=True)
 def test_fused_and_explicit_attention_agree(model):
-    with model.hooks([(PATTERN, lambda tensor, hook: None)]):
+    with model.hooks([(is_pattern, lambda tensor, hook: None)]):
         explicit = model(TOKENS, n_loops=K)
     torch.testing.assert_close(explicit, model(TOKENS, n_loops=K), atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("model", WITH_ATTENTION, indirect=True)
 def test_fused_and_explicit_attention_agree_on_padded_rows(model):
-    with model.hooks([(PATTERN, lambda tensor, hook: None)]):
+    with model.hooks([(is_pattern, lambda tensor, hook: None)]):
         explicit = model(**padded(2, 1), n_loops=K)
     torch.testing.assert_close(explicit, model(**padded(2, 1), n_loops=K), atol=1e-5, rtol=1e-4)
 
@@ -201,6 +228,7 @@ def test_logits_at_a_position_equal_those_taken_from_all(model):
     torch.testing.assert_close(model(TOKENS, n_loops=K, logits_at=at), wanted)
 
 
+@pytest.mark.parametrize("model", NEVER_HALTING, indirect=True)
 def test_gradient_passes_every_loop_and_reaches_every_parameter(model):
     gradient = GradientByLoop()
     with gradient.watch(model):

@@ -1,4 +1,4 @@
-"""Causal self-attention on two paths: fused when nobody listens, explicit when somebody does."""
+"""Self-attention on two paths: fused when nobody listens, explicit when somebody does."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -35,18 +35,33 @@ class Context:
 def context(
     tokens: Int[Tensor, "batch pos"], attention_mask: Int[Tensor, "batch pos"] | None
 ) -> Context:
-    """Positions and the attention mask of a batch; padding may stand on either side.
+    """Positions and the causal mask of a batch; padding may stand on either side.
 
     A pad attends to itself alone, so that its state stays finite.
     """
-    n_pos = tokens.shape[1]
     if attention_mask is None:
-        return Context(torch.arange(n_pos, device=tokens.device)[None], None)
+        return Context(torch.arange(tokens.shape[1], device=tokens.device)[None], None)
+    positions, allowed = real_positions(tokens, attention_mask)
+    itself = torch.eye(tokens.shape[1], dtype=torch.bool, device=tokens.device)
+    return Context(positions, (allowed & causal(tokens.shape[1], tokens.device)) | itself)
+
+
+def real_positions(
+    tokens: Int[Tensor, "batch pos"], attention_mask: Int[Tensor, "batch pos"] | None
+) -> tuple[Int[Tensor, "rows pos"], Bool[Tensor, "batch 1 query_pos key_pos"]]:
+    """Positions counted from the first real token, and a mask that lets all look at real tokens.
+
+    A pad looks at itself alone.
+    """
+    n_batch, n_pos = tokens.shape
+    if attention_mask is None:
+        everyone = torch.ones(1, 1, n_pos, n_pos, dtype=torch.bool, device=tokens.device)
+        return torch.arange(n_pos, device=tokens.device)[None], everyone.expand(n_batch, 1, -1, -1)
     real = attention_mask.bool()
     positions = (real.long().cumsum(1) - 1).clamp(min=0)
-    allowed = causal(n_pos, tokens.device) & real[:, None, None, :]
+    allowed = real[:, None, None, :] & real[:, None, :, None]
     itself = torch.eye(n_pos, dtype=torch.bool, device=tokens.device)
-    return Context(positions, allowed | itself)
+    return positions, allowed | itself
 
 
 def causal(n_pos: int, device: torch.device) -> Bool[Tensor, "query_pos key_pos"]:
@@ -88,6 +103,7 @@ class Attention(nn.Module):
         self.hook_attn_scores = HookPoint()  # [batch head query_pos key_pos]
         self.hook_pattern = HookPoint()  # [batch head query_pos key_pos]
         self.hook_z = HookPoint()  # [batch pos head d_head]
+        self.dropout = cfg.dropout  # of the pattern, while training
 
     def forward(
         self, x: Float[Tensor, "batch pos d_model"], context: Context
@@ -120,7 +136,8 @@ class Attention(nn.Module):
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
         if mask is not None and mask.dtype != torch.bool:
             mask = mask.to(q.dtype)
-        z = F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None)
+        dropout = self.dropout if self.training else 0.0
+        z = F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal=mask is None)
         return z.transpose(1, 2)
 
     def _explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
@@ -131,4 +148,5 @@ class Attention(nn.Module):
         scores = (q / q.shape[-1] ** 0.5).transpose(1, 2) @ k.permute(0, 2, 3, 1)
         scores = self.hook_attn_scores(scores + mask)
         pattern = self.hook_pattern(scores.softmax(-1))
+        pattern = F.dropout(pattern, self.dropout, self.training)
         return (pattern @ v.transpose(1, 2)).transpose(1, 2)

@@ -1,5 +1,6 @@
 """A pre-norm transformer block (norm → part → add), hooked under TransformerLens's names."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -11,7 +12,11 @@ from workbench.hooks import HookPoint
 
 
 class Block(nn.Module):
-    """resid + attn(ln1(resid)), then + mlp(ln2(·)). All places are [batch pos d_model]."""
+    """resid + attn(ln1(resid)), then + mlp(ln2(·)). All places are [batch pos d_model].
+
+    With `layer_scale`, what each part adds is scaled channel by channel; `hook_attn_out` and
+    `hook_mlp_out` see it as it is added.
+    """
 
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__()
@@ -19,6 +24,8 @@ class Block(nn.Module):
         self.attn = Attention(cfg)
         self.ln2 = norm(cfg)
         self.mlp = MLP(cfg)
+        self.ls1, self.ls2 = layer_scale(cfg), layer_scale(cfg)
+        self.dropout = nn.Dropout(cfg.dropout)
         self.hook_resid_pre = HookPoint()
         self.hook_attn_out = HookPoint()
         self.hook_resid_mid = HookPoint()
@@ -29,5 +36,25 @@ class Block(nn.Module):
         self, resid: Float[Tensor, "batch pos d_model"], context: Context
     ) -> Float[Tensor, "batch pos d_model"]:
         resid = self.hook_resid_pre(resid)
-        resid = self.hook_resid_mid(resid + self.hook_attn_out(self.attn(self.ln1(resid), context)))
-        return self.hook_resid_post(resid + self.hook_mlp_out(self.mlp(self.ln2(resid))))
+        attn = self.ls1(self.dropout(self.attn(self.ln1(resid), context)))
+        resid = self.hook_resid_mid(resid + self.hook_attn_out(attn))
+        mlp = self.ls2(self.dropout(self.mlp(self.ln2(resid))))
+        return self.hook_resid_post(resid + self.hook_mlp_out(mlp))
+
+
+class LayerScale(nn.Module):
+    """A learned factor for each channel of what a part adds (Touvron et al. 2021)."""
+
+    def __init__(self, d_model: int, start: float) -> None:
+        super().__init__()
+        self.gamma = nn.Parameter(torch.full((d_model,), start))
+
+    def forward(self, x: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_model"]:
+        return x * self.gamma
+
+
+def layer_scale(cfg: ModelConfig) -> nn.Module:
+    """The scale that `cfg.layer_scale` asks for, if any."""
+    if cfg.layer_scale is None:
+        return nn.Identity()
+    return LayerScale(cfg.d_model, cfg.layer_scale)

@@ -34,9 +34,11 @@ class MLP(nn.Module):
             torch.randn(cfg.d_mlp, cfg.d_model) * cfg.d_mlp**-0.5 * cfg.output_init
         )
         self.b_out = nn.Parameter(torch.zeros(cfg.d_model))
+        self.dropout = nn.Dropout(cfg.dropout)
         self.hook_pre = HookPoint()  # [batch pos d_mlp]
         self.hook_post = HookPoint()  # [batch pos d_mlp]
 
     def forward(self, x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
         pre = self.hook_pre(F.linear(x, self.W_in.T, self.b_in))
-        return F.linear(self.hook_post(self.act(pre)), self.W_out.T, self.b_out)
+        post = self.dropout(self.hook_post(self.act(pre)))
+        return F.linear(post, self.W_out.T, self.b_out)

@@ -11,6 +11,8 @@ from workbench.hooks import HookPoint, loop_of
 from workbench.instruments.reading import STATE
 from workbench.models.base import LatentModel
 
+RAW = "recurrence.hook_state"  # where what a loop says is a mean, the states it is made of
+
 
 class GradientByLoop:
     """Norm of the loss's gradient with respect to the state as each loop leaves it.
@@ -25,7 +27,8 @@ class GradientByLoop:
     @contextmanager
     def watch(self, model: LatentModel) -> Iterator[None]:
         """Note the gradients of the backward passes of forwards run inside."""
-        with model.hooks(fwd_hooks=[(STATE, self._listen)]):
+        place = RAW if RAW in model.hook_dict else STATE
+        with model.hooks(fwd_hooks=[(place, self._listen)]):
             yield
 
     @property

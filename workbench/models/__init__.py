@@ -5,17 +5,23 @@ from typing import Any
 
 from workbench.config import ConfigError, ModelConfig, nearest, parse
 from workbench.models.base import LatentModel
+from workbench.models.depth_recurrent import DepthRecurrent
 from workbench.models.discoloop import DiscoLoop
 from workbench.models.fresh import fresh
+from workbench.models.gnn import Gnn
 from workbench.models.looped import Looped
 from workbench.models.ponder import Ponder
 from workbench.models.transformer import Transformer
+from workbench.models.universal import Universal
 
 FAMILIES: dict[str, type[LatentModel]] = {
     "transformer": Transformer,
     "looped": Looped,
     "ponder": Ponder,
     "discoloop": DiscoLoop,
+    "depth_recurrent": DepthRecurrent,
+    "universal": Universal,
+    "gnn": Gnn,
 }
 
 

@@ -2,29 +2,43 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar, cast
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from workbench.cache import LoopCache, PosSlice, Recorder, UnknownHook
 from workbench.components.block import Block
 from workbench.components.embed import Embed, PosEmbed, TiedUnembed, Unembed
 from workbench.components.norm import norm
-from workbench.config import ModelConfig, nearest
-from workbench.hooks import HookedRootModule, HookPoint, Listener, LoopClock, NamesFilter
+from workbench.components.perception import PERCEPTIONS
+from workbench.components.readout import READOUTS
+from workbench.config import ConfigError, ModelConfig, nearest
+from workbench.hooks import HookPoint, Listener, LoopClock, NamesFilter
 from workbench.models.fresh import fresh
+from workbench.models.names import NamedModel
 from workbench.vocabulary import WordVocabulary
 
 Hooks = Sequence[tuple[str | Callable[[str], bool], Callable[..., Any]]]
 
 Model = TypeVar("Model", bound="LatentModel")
+Part = TypeVar("Part")
 
 
-class LatentModel(HookedRootModule, ABC):
+def part(parts: Mapping[str, Part], name: str, kind: str) -> Part:
+    """A perception or a readout by name.
+
+    Raises:
+        ConfigError: There is no such part.
+    """
+    if name not in parts:
+        raise ConfigError(f"no {kind} {name!r}; {nearest(name, parts)}")
+    return parts[name]
+
+
+class LatentModel(NamedModel, ABC):
     """A transformer whose recurrence is hooked as its parts are.
 
     A family's `__init__` ends in `self.setup()`, and its `forward` iterates
@@ -43,17 +57,25 @@ class LatentModel(HookedRootModule, ABC):
         if cfg.positional_embedding_type == "standard":
             self.pos_embed = PosEmbed(cfg)
             self.hook_pos_embed = HookPoint()  # [batch pos d_model]
+        self.perception = part(PERCEPTIONS, cfg.perception, "perception")(cfg)
         self.prelude = nn.ModuleList(Block(cfg) for _ in range(cfg.n_prelude))
-        self.blocks = nn.ModuleList(Block(cfg) for _ in range(cfg.n_layers))
+        self.blocks = nn.ModuleList(self.make_block() for _ in range(cfg.n_layers))
         self.coda = nn.ModuleList(Block(cfg) for _ in range(cfg.n_coda))
-        self.ln_final = norm(cfg)
-        self.unembed = TiedUnembed(cfg.readout_scale) if cfg.tie_embeddings else Unembed(cfg)
+        head = part(READOUTS, cfg.readout, "readout")
+        self.head = None if head is None else head(cfg)
+        if self.head is None:
+            self.ln_final = norm(cfg)
+            self.unembed = TiedUnembed(cfg.readout_scale) if cfg.tie_embeddings else Unembed(cfg)
 
     def setup(self) -> None:
         """Name every hook point and give it the clock."""
         super().setup()
         for hook_point in self.hook_points():
             hook_point.clock = self.clock
+
+    def make_block(self) -> nn.Module:
+        """One of the layers in the loop."""
+        return Block(self.cfg)
 
     @abstractmethod
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -68,105 +90,6 @@ class LatentModel(HookedRootModule, ABC):
     @abstractmethod
     def between_places(self) -> frozenset[str]:
         """Names of the looped hooks that fire between loops only: K − 1 times."""
-
-    # -- weights and words, as TransformerLens names them
-
-    @property
-    def device(self) -> torch.device:
-        return self.embed.W_E.device
-
-    @property
-    def W_E(self) -> Float[Tensor, "d_vocab d_model"]:
-        return self.embed.W_E
-
-    @property
-    def W_pos(self) -> Float[Tensor, "n_ctx d_model"]:
-        return self.pos_embed.W_pos
-
-    @property
-    def W_U(self) -> Float[Tensor, "d_model d_vocab"]:
-        """The unembedding; of a tied model W_E^T with the readout's scale in it."""
-        if isinstance(self.unembed, Unembed):
-            return self.unembed.W_U
-        return self.embed.W_E.T * self.unembed.scale
-
-    @property
-    def b_U(self) -> Float[Tensor, " d_vocab"]:
-        if isinstance(self.unembed, Unembed):
-            return self.unembed.b_U
-        return self.embed.W_E.new_zeros(self.cfg.d_vocab)
-
-    @property
-    def W_Q(self) -> Float[Tensor, "layer head d_model d_head"]:
-        return self._stack("attn", "W_Q")
-
-    @property
-    def W_K(self) -> Float[Tensor, "layer head d_model d_head"]:
-        return self._stack("attn", "W_K")
-
-    @property
-    def W_V(self) -> Float[Tensor, "layer head d_model d_head"]:
-        return self._stack("attn", "W_V")
-
-    @property
-    def W_O(self) -> Float[Tensor, "layer head d_head d_model"]:
-        return self._stack("attn", "W_O")
-
-    @property
-    def W_in(self) -> Float[Tensor, "layer d_model d_mlp"]:
-        return self._stack("mlp", "W_in")
-
-    @property
-    def W_out(self) -> Float[Tensor, "layer d_mlp d_model"]:
-        return self._stack("mlp", "W_out")
-
-    def _stack(self, part: str, weight: str) -> Tensor:
-        return torch.stack([getattr(getattr(block, part), weight) for block in self.blocks])
-
-    def to_tokens(self, text: str | list[str]) -> Int[Tensor, "batch pos"]:
-        """Token ids of one question or several of equal length.
-
-        Raises:
-            ValueError: A word is unknown, a text is empty, lengths differ, or the model has no
-                vocabulary.
-        """
-        rows = [self._words().encode(line) for line in ([text] if isinstance(text, str) else text)]
-        if len({len(row) for row in rows}) > 1:
-            lengths = ", ".join(str(len(row)) for row in rows)
-            raise ValueError(
-                f"texts of {lengths} words do not fit one tensor; batch them by length"
-            )
-        return torch.tensor(rows, device=self.device)
-
-    def to_string(self, tokens: Tensor | Sequence[int]) -> str | list[str]:
-        """Words of token ids, joined by spaces; a list of lines for a batch."""
-        ids = torch.as_tensor(tokens)
-        if ids.ndim > 1:
-            return [cast(str, self.to_string(row)) for row in ids]
-        return " ".join(self.to_str_tokens(ids))
-
-    def to_str_tokens(self, tokens: str | Tensor | Sequence[int]) -> list[str]:
-        """Words of one text or one row of token ids."""
-        if isinstance(tokens, str):
-            tokens = self._words().encode(tokens)
-        return [self._words().words[int(token)] for token in torch.as_tensor(tokens).flatten()]
-
-    def to_single_token(self, word: str) -> int:
-        """The id of one word."""
-        (token,) = self._words().encode(word)
-        return token
-
-    def tokens_to_residual_directions(self, tokens: Tensor) -> Tensor:
-        """Columns of W_U, for TransformerLens's direct logit attribution."""
-        return self.W_U.T[tokens]
-
-    def _words(self) -> WordVocabulary:
-        if self.tokenizer is None:
-            raise ValueError(
-                "this model has no vocabulary; load it as a run, or set model.tokenizer to a "
-                "task's vocabulary"
-            )
-        return self.tokenizer
 
     # -- hooks, counted; caches, with loops
 

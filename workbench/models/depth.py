@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from workbench.components.attention import Context, context
+from workbench.components.attention import Context
 from workbench.components.embed import TiedUnembed
 from workbench.components.norm import rms_normalize
-from workbench.config import ModelConfig
+from workbench.config import ModelConfig, nearest
 from workbench.models.base import LatentModel
-from workbench.recurrence.base import Embedding, Recurrence
+from workbench.recurrence.base import Embedding, Passage, Recurrence
 
 
 class DepthModel(LatentModel):
@@ -54,7 +54,9 @@ class DepthModel(LatentModel):
         attention_mask: Int[Tensor, "batch pos"] | None = None,
         n_loops: int | Int[Tensor, " batch"] | None = None,
         logits_at: Int[Tensor, " batch"] | None = None,
-    ) -> Float[Tensor, "batch pos d_vocab"] | Float[Tensor, "batch d_vocab"]:
+        every_loop: bool = False,
+        **inputs: Tensor,
+    ) -> Float[Tensor, "*axes d_out"]:
         """Logits of a batch of questions.
 
         Args:
@@ -65,41 +67,53 @@ class DepthModel(LatentModel):
                 finished carries its last state on.
             logits_at: One position for each row; the logits are computed there alone and have no
                 position axis.
+            every_loop: Read every loop; the logits get the loop as their first axis.
+            **inputs: What perception and readout take beside tokens: edges, nodes asked about.
+
+        Returns:
+            [batch pos d_vocab], [batch d_vocab] with `logits_at`, [batch 2] where the readout
+            answers yes or no; with `every_loop` the loop comes first.
 
         Raises:
-            ValueError: There are more positions than n_ctx, none, or fewer than one loop.
+            ValueError: There are more positions than n_ctx, none, fewer than one loop, or more
+                than the loop embedding holds; an input is missing or unknown.
         """
-        self._check(tokens)
-        loops = self._loops_by_row(n_loops, tokens)
-        where = context(tokens, attention_mask)
-        embedding = self._embed(tokens, where)
+        self._check(tokens, inputs)
+        loops = self._loops_by_row(n_loops)
+        where = self.perception.context(tokens, attention_mask, inputs)
+        embedding = self._embed(tokens, where, inputs)
         state = embedding.place(embedding.tokens)
         for block in self.prelude:
             state = block(state, where)
-        state = self._run_loops(state, embedding, loops, where)
-        return self.readout(state, attention_mask=attention_mask, logits_at=logits_at)
+        posts = self._run_loops(state, Passage(embedding, self), loops, where)
+        read = [
+            self.readout(post, attention_mask=attention_mask, logits_at=logits_at, **inputs)
+            for post in (posts if every_loop else posts[-1:])
+        ]
+        return torch.stack(read) if every_loop else read[-1]
 
     def _run_loops(
-        self, state: Tensor, embedding: Embedding, loops: int | Tensor, where: Context
-    ) -> Tensor:
-        """The state as the last loop leaves it, unmixed."""
+        self, state: Tensor, passage: Passage, loops: int | Tensor, where: Context
+    ) -> list[Tensor]:
+        """What each loop says, unmixed."""
         recurrence = self.recurrence
         n_loops = loops if isinstance(loops, int) else int(loops.max())
         self._note_valid(loops, n_loops, len(state))
-        post = state
+        posts: list[Tensor] = []
         for loop in self.clock.ticks(n_loops):
             if self.cfg.state_norm == "rms":
                 state = rms_normalize(state)
-            state = recurrence.hook_state_pre(state)
-            update = state
+            start = recurrence.hook_state_pre(recurrence.begin(state, loop, passage))
+            update = start
             for block in self.blocks:
                 update = block(update, where)
-            if not isinstance(loops, int):
-                update = torch.where((loops > loop)[:, None, None], update, post)
-            post = recurrence.hook_state_post(update)
+            post = recurrence.finish(start, update, loop, passage)
+            if posts and not isinstance(loops, int):
+                post = torch.where((loops > loop)[:, None, None], post, posts[-1])
+            posts.append(recurrence.hook_state_post(post))
             if loop + 1 < n_loops:
-                state = recurrence(state, post, embedding, self)
-        return post
+                state = recurrence(posts[-1], passage)
+        return posts
 
     def readout(
         self,
@@ -108,20 +122,25 @@ class DepthModel(LatentModel):
         tokens: Int[Tensor, "batch pos"] | None = None,
         attention_mask: Int[Tensor, "batch pos"] | None = None,
         logits_at: Int[Tensor, " batch"] | None = None,
-    ) -> Float[Tensor, "batch pos d_vocab"] | Float[Tensor, "batch d_vocab"]:
+        **inputs: Tensor,
+    ) -> Float[Tensor, "*axes d_out"]:
         """What a loop says: logits of its `recurrence.hook_state_post`, through the coda if any.
 
         Args:
-            state: A state as the blocks leave it.
+            state: What a loop says, as a state.
             tokens: Accepted so that `readout(state, **batch.inputs)` works; not looked at.
             attention_mask: As for `forward`; only a coda needs it.
             logits_at: As for `forward`.
+            **inputs: As for `forward`.
         """
         if len(self.coda):
             shape = torch.zeros(state.shape[:2], dtype=torch.long, device=state.device)
-            where = context(shape, attention_mask)
+            where = self.perception.context(shape, attention_mask, inputs)
             for block in self.coda:
                 state = block(state, where)
+        if self.head is not None:
+            at = {} if logits_at is None else {"logits_at": logits_at}
+            return cast(Tensor, self.head(state, inputs | at))
         if logits_at is None:
             return self._unembed(self.ln_final(state))
         rows = torch.arange(len(state), device=state.device)
@@ -131,7 +150,11 @@ class DepthModel(LatentModel):
         """Logits of a state through final norm and unembedding alone; no hook hears it.
 
         This is the readout of a model without a coda, as Φ uses it between loops.
+
+        Raises:
+            ValueError: The model's readout answers yes or no.
         """
+        self.check_vocabulary()
         return self._unembed(self.ln_final.plain(state))
 
     def _unembed(self, state: Tensor) -> Tensor:
@@ -139,8 +162,8 @@ class DepthModel(LatentModel):
             return cast(Tensor, self.unembed(state, self.embed.W_E))
         return cast(Tensor, self.unembed(state))
 
-    def _embed(self, tokens: Tensor, where: Context) -> Embedding:
-        words = self.hook_embed(self.embed(tokens))
+    def _embed(self, tokens: Tensor, where: Context, inputs: dict[str, Tensor]) -> Embedding:
+        words = self.perception(self.hook_embed(self.embed(tokens)), inputs)
         if self.cfg.positional_embedding_type != "standard":
             return Embedding(words, None)
         return Embedding(words, self.hook_pos_embed(self.pos_embed(where.positions, len(tokens))))
@@ -151,21 +174,35 @@ class DepthModel(LatentModel):
         else:
             self.clock.valid = torch.arange(n_loops, device=loops.device)[:, None] < loops
 
-    def _loops_by_row(self, n_loops: int | Tensor | None, tokens: Tensor) -> int | Tensor:
+    def _loops_by_row(self, n_loops: int | Tensor | None) -> int | Tensor:
         loops = self.n_loops if n_loops is None else n_loops
         if isinstance(loops, Tensor) and bool((loops == loops[0]).all()):
             loops = int(loops[0])
         fewest = loops if isinstance(loops, int) else int(loops.min())
+        most = loops if isinstance(loops, int) else int(loops.max())
         if fewest < 1:
             raise ValueError(f"n_loops={fewest} must be at least 1")
+        table = self.recurrence.max_loops
+        if table is not None and most > table:
+            raise ValueError(
+                f"n_loops={most} is more than the loop embedding has rows for (max_loops={table})"
+            )
         return loops
 
-    def _check(self, tokens: Tensor) -> None:
+    def _check(self, tokens: Tensor, inputs: dict[str, Tensor]) -> None:
         n_batch, n_pos = tokens.shape
         if not n_pos or not n_batch:
             raise ValueError(f"tokens of shape [{n_batch} {n_pos}] hold nothing to run")
         if n_pos > self.cfg.n_ctx:
             raise ValueError(f"{n_pos} positions do not fit the model's n_ctx={self.cfg.n_ctx}")
+        wanted = set(self.perception.takes)
+        if self.head is not None:
+            wanted |= set(self.head.takes)
+        for name in wanted - inputs.keys():
+            raise ValueError(f"this model needs the input {name!r}; give it `**batch.inputs`")
+        for name in inputs.keys() - wanted:
+            if name not in ("source_at", "target_at"):  # a batch may say more than a readout asks
+                raise TypeError(f"forward takes no input {name!r}; {nearest(name, wanted)}")
 
     @torch.no_grad()
     def generate(
@@ -179,8 +216,9 @@ class DepthModel(LatentModel):
             **inputs: `n_loops`, as for `forward`.
 
         Raises:
-            ValueError: The result would not fit n_ctx.
+            ValueError: The result would not fit n_ctx, or the model does not answer with words.
         """
+        self.check_vocabulary()
         sequence = self.to_tokens(tokens) if isinstance(tokens, str) else tokens
         for _ in range(max_new_tokens):
             logits = self(sequence, **inputs)[:, -1]

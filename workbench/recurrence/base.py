@@ -1,6 +1,7 @@
 """What all depth recurrences share: the places where a loop starts and ends."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Float
@@ -32,48 +33,65 @@ class Embedding(NamedTuple):
         return state if self.positions is None else state + self.positions
 
 
+@dataclass
+class Passage:
+    """One forward pass, as far as a recurrence may look at it."""
+
+    embedding: Embedding
+    vocabulary: Vocabulary
+    memory: dict[str, Tensor] = field(default_factory=dict)
+    """What the recurrence itself keeps from loop to loop beside the state."""
+
+
 class Recurrence(nn.Module, ABC):
-    """The step from one loop to the next.
+    """How a loop begins, how it ends, and what passes to the next.
 
     hook_state_pre   what the blocks of a loop start from    [batch pos d_model], once a loop
-    hook_state_post  what they leave, before any mixing      [batch pos d_model], once a loop
+    hook_state_post  what the loop says, before any mixing   [batch pos d_model], once a loop
 
     `between` names the places that fire only where one loop passes to another: K − 1 times.
     """
 
     between: ClassVar[tuple[str, ...]] = ()
+    max_loops: int | None = None  # that it can run
 
     def __init__(self) -> None:
         super().__init__()
         self.hook_state_pre = HookPoint()
         self.hook_state_post = HookPoint()
 
+    def begin(
+        self, state: Float[Tensor, "batch pos d_model"], loop: int, passage: Passage
+    ) -> Float[Tensor, "batch pos d_model"]:
+        """What the blocks start from."""
+        return state
+
+    def finish(
+        self,
+        start: Float[Tensor, "batch pos d_model"],
+        update: Float[Tensor, "batch pos d_model"],
+        loop: int,
+        passage: Passage,
+    ) -> Float[Tensor, "batch pos d_model"]:
+        """What the loop says, from what its blocks started from and what they left."""
+        return update
+
     @abstractmethod
     def forward(
-        self,
-        state: Float[Tensor, "batch pos d_model"],
-        update: Float[Tensor, "batch pos d_model"],
-        embedding: Embedding,
-        vocabulary: Vocabulary,
+        self, post: Float[Tensor, "batch pos d_model"], passage: Passage
     ) -> Float[Tensor, "batch pos d_model"]:
         """The state that the next loop starts from.
 
         Args:
-            state: What the loop that has ended started from.
-            update: What its blocks left.
-            embedding: The model's input, tokens and positions apart.
-            vocabulary: The model, as far as a recurrence may use it.
+            post: What the loop that has ended says.
+            passage: The forward pass that it is part of.
         """
 
 
 class Continue(Recurrence):
-    """The state goes on as the blocks left it."""
+    """What a loop says goes on to the next."""
 
     def forward(
-        self,
-        state: Float[Tensor, "batch pos d_model"],
-        update: Float[Tensor, "batch pos d_model"],
-        embedding: Embedding,
-        vocabulary: Vocabulary,
+        self, post: Float[Tensor, "batch pos d_model"], passage: Passage
     ) -> Float[Tensor, "batch pos d_model"]:
-        return update
+        return post

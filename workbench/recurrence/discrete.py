@@ -7,18 +7,18 @@ from torch import Tensor
 
 from workbench.components.norm import rms_normalize
 from workbench.hooks import HookPoint
-from workbench.recurrence.base import Embedding, Recurrence, Vocabulary
+from workbench.recurrence.base import Passage, Recurrence
 from workbench.recurrence.gate import FixedGate, LearnedGate
 from workbench.recurrence.phi import Phi
 
 
 class MixDecoded(Recurrence):
-    """DiscoLoop: next state = update + α·RMSNorm(Φ(update)), the norm without a gain.
+    """DiscoLoop: next state = H + α·RMSNorm(Φ(H)), the norm without a gain.
 
     RMSNorm gives Φ the norm √d_model whatever the embeddings' size; with embeddings of standard
     deviation 1 that is an embedding's own norm, and α = 1 adds the decoded token at full size.
 
-    hook_decoded              Φ(update)                  [batch pos d_model], between loops
+    hook_decoded              Φ(H)                  [batch pos d_model], between loops
     gate.hook_pre, hook_post  α before and after the σ   [batch pos 1], between loops
     """
 
@@ -35,22 +35,18 @@ class MixDecoded(Recurrence):
         self.hook_decoded = HookPoint()
 
     def forward(
-        self,
-        state: Float[Tensor, "batch pos d_model"],
-        update: Float[Tensor, "batch pos d_model"],
-        embedding: Embedding,
-        vocabulary: Vocabulary,
+        self, post: Float[Tensor, "batch pos d_model"], passage: Passage
     ) -> Float[Tensor, "batch pos d_model"]:
-        decoded = self.hook_decoded(self.phi(update, vocabulary))
-        return update + self.gate(decoded) * rms_normalize(decoded)
+        decoded = self.hook_decoded(self.phi(post, passage.vocabulary))
+        return post + self.gate(decoded) * rms_normalize(decoded)
 
 
 class Reembed(Recurrence):
-    """PonderLM: the next loop starts from the input plus Φ(update), or from Φ(update) alone.
+    """PonderLM: the next loop starts from the input plus Φ(H), or from Φ(H) alone.
 
     The continuous state itself is dropped; positions are applied again either way.
 
-    hook_decoded  Φ(update)  [batch pos d_model], between loops
+    hook_decoded  Φ(H)  [batch pos d_model], between loops
     """
 
     between: ClassVar[tuple[str, ...]] = ("recurrence.hook_decoded",)
@@ -62,11 +58,8 @@ class Reembed(Recurrence):
         self.hook_decoded = HookPoint()
 
     def forward(
-        self,
-        state: Float[Tensor, "batch pos d_model"],
-        update: Float[Tensor, "batch pos d_model"],
-        embedding: Embedding,
-        vocabulary: Vocabulary,
+        self, post: Float[Tensor, "batch pos d_model"], passage: Passage
     ) -> Float[Tensor, "batch pos d_model"]:
-        decoded = self.hook_decoded(self.phi(update, vocabulary))
+        decoded = self.hook_decoded(self.phi(post, passage.vocabulary))
+        embedding = passage.embedding
         return embedding.place(embedding.tokens + decoded if self.keep_input else decoded)

@@ -21,9 +21,9 @@ class Task(ABC):
 
     Config: ClassVar[type[StrictModel]]
     perception: ClassVar[str] = "causal"
-    """How a model takes the question in; one of `workbench.perception.PERCEPTIONS`."""
+    """How a model takes the question in; one of `components.perception.PERCEPTIONS`."""
     readout: ClassVar[str] = "vocabulary"
-    """How a model gives the answer; one of `workbench.readout.READOUTS`."""
+    """How a model gives the answer; one of `components.readout.READOUTS`."""
     unit: ClassVar[str] = "hops"
     """What `batch.difficulty` counts."""
     vocabulary: WordVocabulary

@@ -1,0 +1,55 @@
+"""VCoT's depth-recurrent transformer (arXiv 2603.21676): looped, with a gate that keeps."""
+
+from pydantic import model_validator
+
+from workbench.config import LoopedConfig
+from workbench.models.depth import DepthModel
+from workbench.recurrence.base import Recurrence
+from workbench.recurrence.update import Beyond, GatedUpdate, LoopEmbed, UpdateGate
+
+
+class LoopTableConfig(LoopedConfig):
+    """Shape of a looped model with a learned vector for each loop."""
+
+    max_loops: int = 20  # rows of the table: no forward pass can run more
+    trained_loops: int | None = None  # the most that training runs; a recipe fills it in
+    loops_beyond: Beyond = "own"  # what later loops are told: their own row, the last trained, none
+
+    @model_validator(mode="after")
+    def _check_table(self) -> "LoopTableConfig":
+        if self.n_loops > self.max_loops:
+            raise ValueError(
+                f"n_loops={self.n_loops} is more than the loop embedding has rows for "
+                f"(max_loops={self.max_loops})"
+            )
+        if self.trained_loops is not None and not 1 <= self.trained_loops <= self.max_loops:
+            raise ValueError(
+                f"trained_loops={self.trained_loops} must lie between 1 and "
+                f"max_loops={self.max_loops}"
+            )
+        return self
+
+    def make_loop_embed(self) -> LoopEmbed:
+        """The table that these fields describe."""
+        return LoopEmbed(self.d_model, self.max_loops, self.trained_loops, self.loops_beyond)
+
+
+class DepthRecurrentConfig(LoopTableConfig):
+    """Shape of a depth-recurrent transformer."""
+
+    gate_bias: float = -2.0  # at the start; σ(−2) = .12 of the new
+
+
+class DepthRecurrent(DepthModel):
+    """h ← z·blocks(h + e[loop]) + (1 − z)·h with a gate z that starts at .12."""
+
+    Config = DepthRecurrentConfig
+    cfg: DepthRecurrentConfig
+
+    @property
+    def n_loops(self) -> int:
+        return self.cfg.n_loops
+
+    def make_recurrence(self) -> Recurrence:
+        gate = UpdateGate(self.cfg.d_model, self.cfg.gate_bias)
+        return GatedUpdate(self.cfg.make_loop_embed(), gate)

@@ -1,0 +1,31 @@
+"""The graph baseline: untied rounds of message passing in place of transformer layers."""
+
+from torch import nn
+
+from workbench.components.message import MessageBlock
+from workbench.config import ModelConfig
+from workbench.models.depth import DepthModel
+from workbench.recurrence.base import Continue, Recurrence
+
+
+class GnnConfig(ModelConfig):
+    """Shape of a graph network: `n_layers` rounds, messages `d_mlp` wide; heads are not used."""
+
+
+class Gnn(DepthModel):
+    """`n_layers` rounds of message passing, run once; same perception and readout as the others.
+
+    On tokens that are no graph, every position hears from those that it may look at.
+    """
+
+    Config = GnnConfig
+
+    @property
+    def n_loops(self) -> int:
+        return 1
+
+    def make_block(self) -> nn.Module:
+        return MessageBlock(self.cfg)
+
+    def make_recurrence(self) -> Recurrence:
+        return Continue()
