@@ -81,13 +81,14 @@ def recipe():
         training = {"steps": steps, "batch_size": 8} | {
             group: fields | changes.pop(group, {}) for group, fields in groups.items()
         }
+        shape = model | (model_changes or {})
         return parse(
             Recipe,
             {
                 "name": "tiny",
                 "seed": seed,
                 "task": {"name": "two_hop"} | WORLD | (task or {}),
-                "model": model | (model_changes or {}),
+                "model": {k: v for k, v in shape.items() if v is not None},
                 "training": training | changes,
             },
             "recipe tiny",

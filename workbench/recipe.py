@@ -17,7 +17,7 @@ class OptimizerConfig(StrictModel):
 
     lr: float = 1e-3
     weight_decay: float = 0.1  # of the maps W_* in blocks and recurrence
-    decay_embeddings: bool = False  # decay W_E, W_pos and W_U as well
+    decay_embeddings: bool = False  # decay W_E, W_pos, W_U, W_loop, W_role as well
     betas: list[float] = Field(default=[0.9, 0.98], min_length=2, max_length=2)
     warmup: int = 200  # steps from 0 to lr, linear
     schedule: Literal["constant", "cosine"] = "constant"  # after the warm-up
@@ -30,6 +30,20 @@ class OptimizerConfig(StrictModel):
             raise ValueError(f"clip={self.clip} must be above 0")
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas={self.betas} must lie between 0 and 1")
+        return self
+
+
+class ObjectiveConfig(StrictModel):
+    """(1 − a)·loss of the final loop + a·mean loss over the loops, + w·ponder cost."""
+
+    intermediate: float = 0.0  # a; 0 is silent thinking (VCoT): the final loop alone
+    ponder: float = 0.01  # w, for models that halt: of N + R, averaged over real positions
+
+    @model_validator(mode="after")
+    def _check(self) -> "ObjectiveConfig":
+        if not 0 <= self.intermediate <= 1:
+            raise ValueError(f"intermediate={self.intermediate} must lie between 0 and 1")
+        self.check_at_least(0, "ponder")
         return self
 
 
@@ -70,9 +84,11 @@ class TrainingConfig(StrictModel):
     batch_size: int = 512
     # Share of each split in every batch; by default in proportion to their sizes
     mixture: dict[str, float] | None = None
-    # Loops that a row runs while training: the model's own number, or one for each of its hops.
-    # With `hops` a fact is answered after loop 1, and so is stored where a first hop needs it.
-    loops: Literal["model", "hops"] = "model"
+    # Loops that a row runs while training: the model's own number; one for each of its hops; or
+    # [least, most], one number drawn for each batch. With `hops` a fact is answered after loop 1,
+    # and so is stored where a first hop needs it.
+    loops: Literal["model", "hops"] | list[int] = "model"
+    objective: ObjectiveConfig = ObjectiveConfig()
     precision: Literal["no", "bf16"] = "no"
     optimizer: OptimizerConfig = OptimizerConfig()
     measure: MeasureConfig = MeasureConfig()
@@ -81,6 +97,10 @@ class TrainingConfig(StrictModel):
     @model_validator(mode="after")
     def _check(self) -> "TrainingConfig":
         self.check_at_least(1, "steps", "batch_size")
+        if isinstance(self.loops, list):
+            least, most = self.loops if len(self.loops) == 2 else (0, 0)
+            if not 1 <= least <= most:
+                raise ValueError(f"loops={self.loops} must be [least, most], least from 1 on")
         if self.mixture is not None and abs(sum(self.mixture.values()) - 1) > 1e-6:
             total = sum(self.mixture.values())
             raise ValueError(f"the shares of mixture add up to {total:g}; they must add up to 1")

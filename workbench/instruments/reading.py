@@ -13,6 +13,7 @@ from workbench.tasks.batch import Batch
 
 STATE = "recurrence.hook_state_post"
 GATE = "recurrence.gate.hook_post"
+GATES = (GATE, "recurrence.halt.hook_post")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +28,8 @@ class Reading:
     """Probability of the bridge, decoded at the position where it is to be read."""
     bridge_cosine: Float[Tensor, "loop batch hop"]
     """Cosine of the state there with the bridge's embedding."""
-    gates: Mapping[str, Float[Tensor, "between batch pos share"]]
-    """What the gates between loops let through, by place; NaN at padding."""
+    gates: Mapping[str, Float[Tensor, "fired batch pos share"]]
+    """What the gates of the recurrence let through, by place; NaN at padding."""
 
     @property
     def accuracy_by_loop(self) -> list[float]:
@@ -56,9 +57,9 @@ class Reading:
 @torch.no_grad()
 def read(model: DepthModel, batch: Batch, n_loops: int | None = None) -> Reading:
     """Run a batch once and read every loop; hooks that are open on the model act first."""
-    places = [place for place in (STATE, GATE) if place in model.hook_dict]
-    if (n_loops or model.n_loops) == 1:
-        places = [STATE]
+    silent = model.between_places if (n_loops or model.n_loops) == 1 else frozenset()
+    gates = [place for place in GATES if place in model.hook_dict and place not in silent]
+    places = [STATE, *gates]
     _, cache = model.run_with_cache(
         **batch.inputs, n_loops=n_loops, names_filter=places, logits_at=batch.read_at
     )
@@ -71,9 +72,7 @@ def read(model: DepthModel, batch: Batch, n_loops: int | None = None) -> Reading
         bridge_probability=probability,
         bridge_cosine=cosine,
         gates={
-            place: cache[place].masked_fill(batch.is_pad[..., None], torch.nan)
-            for place in places
-            if place != STATE
+            place: cache[place].masked_fill(batch.is_pad[..., None], torch.nan) for place in gates
         },
     )
 
@@ -88,7 +87,13 @@ def answer_logits(
 def read_bridges(
     model: DepthModel, states: Float[Tensor, "loop batch pos d_model"], batch: Batch
 ) -> tuple[Float[Tensor, "loop batch hop"], Float[Tensor, "loop batch hop"]]:
-    """Probability of each bridge, and cosine with its embedding, where it is to be read."""
+    """Probability of each bridge, and cosine with its embedding, where it is to be read.
+
+    Where no row has a bridge, nothing is decoded: the model need not have a vocabulary.
+    """
+    if not batch.bridge.shape[1]:
+        nothing = states.new_empty(len(states), len(batch), 0)
+        return nothing, nothing
     there = at_positions(states, batch.bridge_at.clamp(min=0))
     bridge = batch.bridge.clamp(min=0)
     logits = model.decode(there)

@@ -90,6 +90,22 @@ class Batch:
         for length in self.length.unique().tolist():
             yield self[(self.length == length).nonzero()[:, 0]].trimmed()
 
+    def in_parts(self: Rows, least: int) -> Iterator[Rows]:
+        """The rows in groups of like lengths, each of `least` rows or more and as wide as need be.
+
+        Groups of one length compute nothing for padding; small groups cost more than padding does.
+        """
+        if len(self) < 2 * least:
+            yield self.trimmed()
+            return
+        order = self.length.argsort(stable=True)
+        ends = (self.length[order].diff() > 0).nonzero()[:, 0] + 1
+        start = 0
+        for end in [*ends.tolist(), len(self)]:
+            if end == len(self) or (end - start >= least and len(self) - end >= least):
+                yield self[order[start:end]].trimmed()
+                start = end
+
     @staticmethod
     def cat(batches: "list[Rows]") -> "Rows":
         """One batch of all rows; every batch must come from the same task."""

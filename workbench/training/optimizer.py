@@ -7,7 +7,7 @@ import torch
 from workbench.models.base import LatentModel
 from workbench.recipe import OptimizerConfig
 
-EMBEDDINGS = ("W_E", "W_pos", "W_U")
+EMBEDDINGS = ("W_E", "W_pos", "W_U", "W_loop", "W_role")
 
 
 def make_optimizer(model: LatentModel, cfg: OptimizerConfig) -> torch.optim.AdamW:

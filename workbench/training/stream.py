@@ -43,10 +43,20 @@ class BatchStream:
             parts.append(rows[self._places(split, number * count, count, len(rows))])
         return Batch.cat(parts)
 
+    def loops(self, number: int, least: int, most: int) -> int:
+        """Loops of batch `number`, every number from least to most as likely."""
+        rng = np.random.default_rng([self.seed, zlib.crc32(b"loops"), number])
+        return int(rng.integers(least, most + 1))
+
     def epoch(self, number: int) -> float:
-        """How often the rows of the chains have been seen before batch `number`."""
-        split = "train_id" if "train_id" in self.counts else next(iter(self.counts))
+        """How often the rows of the main split have been seen before batch `number`."""
+        split = self.main_split
         return number * self.counts[split] / len(self.rows[split])
+
+    @property
+    def main_split(self) -> str:
+        """The split whose passes are counted as epochs: the chains, where there are facts too."""
+        return "train_id" if "train_id" in self.counts else next(iter(self.counts))
 
     def _places(self, split: str, start: int, count: int, size: int) -> torch.Tensor:
         """Rows start … start+count of the epochs' orders laid end to end."""

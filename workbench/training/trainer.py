@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from accelerate import Accelerator
 from torch import Tensor
 from tqdm.auto import tqdm
@@ -26,13 +25,17 @@ from workbench.files import read_text, write_tensors, write_text
 from workbench.instruments import GradientByLoop
 from workbench.models import build_model, model_config
 from workbench.models.depth import DepthModel
+from workbench.models.depth_recurrent import LoopTableConfig
 from workbench.recipe import Recipe, SaveConfig, commit, load_recipe, versions
 from workbench.tasks import Task, task_from
 from workbench.tasks.batch import Batch
 from workbench.training.measure import headline, measure, measured_rows
+from workbench.training.objective import Objective
 from workbench.training.optimizer import learning_rate, make_optimizer
 from workbench.training.resume import load_point, save_point
 from workbench.training.stream import BatchStream
+
+PART = 32  # rows of like lengths that are run at once
 
 
 class TrainingDiverged(RuntimeError):
@@ -83,6 +86,7 @@ class Trainer:
         self.measured = measured_rows(
             self.task, self.cfg.measure.splits, self.cfg.measure.n, device
         )
+        self.objective = Objective(self.cfg.objective, self.model, self.prepared)
         self.step = 0
         self.seconds = 0.0  # of training so far, over all sessions
 
@@ -143,7 +147,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         with watch.watch(self.model) if watch else nullcontext():
-            loss = self._loss(self.stream.batch(number))
+            loss = self._loss(self.stream.batch(number), number)
         self.accelerator.backward(loss)
         norm = self.accelerator.clip_grad_norm_(self.prepared.parameters(), self.cfg.optimizer.clip)
         if not bool(torch.isfinite(norm)):
@@ -157,21 +161,22 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         return (float(loss.detach()), float(norm)) if watch else (0.0, 0.0)
 
-    def _loss(self, batch: Batch) -> Tensor:
-        """Mean cross-entropy of the answers after the last loop, computed without padding."""
+    def _loss(self, batch: Batch, number: int) -> Tensor:
+        """Mean loss of a batch, computed in parts of like lengths."""
+        loops: int | Tensor | None = None
+        if isinstance(self.cfg.loops, list):
+            loops = self.stream.loops(number, *self.cfg.loops)
         total = torch.zeros((), device=batch.tokens.device)
         for part in self._parts(batch):
-            loops = None
             if self.cfg.loops == "hops":
                 loops = part.difficulty.clamp(max=self.model.n_loops)
-            logits = self.prepared(**part.inputs, n_loops=loops, logits_at=part.read_at)
-            total = total + F.cross_entropy(logits.float(), part.answer, reduction="sum")
+            total = total + self.objective(part, loops)
         return total / len(batch) * self.accelerator.num_processes
 
     def _parts(self, batch: Batch) -> Iterator[Batch]:
         """This process's rows: by length, or padded where one forward must answer one backward."""
         if self.accelerator.num_processes == 1:
-            return batch.by_length()
+            return batch.in_parts(PART)
         n, rank = self.accelerator.num_processes, self.accelerator.process_index
         return iter([batch[slice(rank, None, n)].trimmed()])
 
@@ -182,6 +187,7 @@ class Trainer:
         records = {split: measure(self.model, rows) for split, rows in self.measured.items()}
         bar.set_description_str(f"{self.recipe.name} {headline(records)}")
         gradient = {
+            "learning_rate": self.optimizer.param_groups[0]["lr"] if watch else None,
             "gradient_norm": norm if watch else None,
             "gradient_norm_by_loop": watch.norms if watch else None,
         }
@@ -234,13 +240,18 @@ class Trainer:
 def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
     """The task of a recipe, and the recipe with every value written out."""
     task = task_from(recipe.task, recipe.seed)
-    shape = {"d_vocab": task.d_vocab, "n_ctx": task.n_ctx} | recipe.model
+    given = {"d_vocab": task.d_vocab, "n_ctx": task.n_ctx}
+    shape = given | {"perception": task.perception, "readout": task.readout} | recipe.model
     if shape["d_vocab"] < task.d_vocab or shape["n_ctx"] < task.n_ctx:
         raise ConfigError(
             f"the task needs d_vocab={task.d_vocab} and n_ctx={task.n_ctx}; the recipe has "
             f"{shape['d_vocab']} and {shape['n_ctx']}"
         )
     cfg = model_config(shape)
+    if isinstance(cfg, LoopTableConfig) and cfg.trained_loops is None:
+        loops = recipe.training.loops
+        most = max(loops) if isinstance(loops, list) else cfg.n_loops
+        cfg = model_config(cfg.model_dump() | {"trained_loops": most})
     sizes = {"name": recipe.task["name"]} | task.cfg.model_dump()
     return task, recipe.model_copy(
         update={

@@ -13,7 +13,7 @@ def test_a_plan_says_what_the_recipe_amounts_to(recipe):
         "# writes to      somewhere",
         f"# parameters     {n_parameters:,}",
         "# rows           train_atom 36; train_id 12; test_id 6; test_ood 6",
-        "# epochs         1 of the chains",
+        "# epochs         1 of train_id",
     ):
         assert line in text.splitlines()
 

@@ -22,6 +22,7 @@ KEYS = {
     "bridge_probability_by_loop",
     "bridge_cosine_by_loop",
     "gates",
+    "learning_rate",
     "gradient_norm",
     "gradient_norm_by_loop",
     "seconds",
@@ -213,7 +214,7 @@ def test_padding_costs_nothing_in_the_loss(recipe, tmp_path):
     assert "attention_mask" in batch.inputs
     together = trainer.model(**batch.inputs, logits_at=batch.read_at)
     wanted = torch.nn.functional.cross_entropy(together, batch.answer)
-    torch.testing.assert_close(trainer._loss(batch), wanted)
+    torch.testing.assert_close(trainer._loss(batch, 0), wanted)
 
 
 def test_rows_may_run_as_many_loops_as_they_have_hops(recipe, tmp_path):
@@ -224,7 +225,7 @@ def test_rows_may_run_as_many_loops_as_they_have_hops(recipe, tmp_path):
         rows = batch[batch.hops == n_loops].trimmed()
         said = trainer.model(**rows.inputs, n_loops=n_loops, logits_at=rows.read_at)
         total = total + torch.nn.functional.cross_entropy(said, rows.answer, reduction="sum")
-    torch.testing.assert_close(trainer._loss(batch), total / len(batch))
+    torch.testing.assert_close(trainer._loss(batch, 0), total / len(batch))
 
 
 def test_no_row_runs_more_loops_than_the_model_has(recipe, tmp_path):
@@ -232,7 +233,7 @@ def test_no_row_runs_more_loops_than_the_model_has(recipe, tmp_path):
     hops = Trainer(recipe(loops="hops", **one), tmp_path / "a", quiet=True)
     plain = Trainer(recipe(**one), tmp_path / "b", quiet=True)
     batch = plain.stream.batch(0)
-    assert torch.equal(hops._loss(batch), plain._loss(batch))
+    assert torch.equal(hops._loss(batch, 0), plain._loss(batch, 0))
 
 
 def test_the_history_is_cut_back_to_a_step_and_to_whole_lines(tmp_path):
