@@ -167,7 +167,8 @@ def analyse(
         name: The analysis, one of `ANALYSES`.
         run: A run, its folder or its name.
         step: A saved step; the final weights by default.
-        split: Whose rows to look at; by default every split, or test_ood where one is wanted.
+        split: Whose rows to look at; by default every split; where one is wanted, test_ood or the
+            split that the task is judged on.
         question: One typed question in place of a split.
         n: Rows of each split to draw.
         seed: Of the draw.
@@ -195,7 +196,7 @@ def analyse(
     rows = next(iter(batches.values())) if isinstance(batches, dict) else batches
     with model.hooks(fwd_hooks=edit_hooks(made, model, rows)):
         result = function(model, batches, n_loops=n_loops, **options)
-    where = list(batches) if isinstance(batches, dict) else (split or question or "test_ood")
+    where = list(batches) if isinstance(batches, dict) else (split or question or _hardest(run))
     count = None if question else n
     return Analysed(
         name,
@@ -216,9 +217,15 @@ def _batches(
     if question is not None:
         return run.task.question(question).to(model.device)
     if split is None and name in OF_SPLITS:
-        splits = [s for s, rows in run.task.splits.items() if bool((rows.bridge >= 0).any())]
+        bridged = [s for s, rows in run.task.splits.items() if bool((rows.bridge >= 0).any())]
+        splits = bridged or list(run.task.splits)
         return {s: run.task.batch(s, n, seed).to(model.device) for s in splits}
-    return run.task.batch(split or "test_ood", n, seed).to(model.device)
+    return run.task.batch(split or _hardest(run), n, seed).to(model.device)
+
+
+def _hardest(run: Run) -> str:
+    """The split to look at where one is wanted and none is named."""
+    return "test_ood" if "test_ood" in run.task.splits else run.task.default_split
 
 
 def _check_options(name: str, function: Callable[..., Result], options: Mapping[str, Any]) -> None:

@@ -84,7 +84,7 @@ def evaluate(args: argparse.Namespace) -> None:
     found = measure(
         load_run(args.run, _device(args.device)),
         step=args.step,
-        split=args.split or "test_id",
+        split=args.split,
         n_loops=args.loops,
         edits=_edits(args.edits),
         n=args.n,
@@ -141,7 +141,7 @@ def data(args: argparse.Namespace) -> None:
     from workbench.tasks import build_task
 
     task = build_task(args.task, args.seed, **_settings(args.set))
-    batch = task.batch(args.split, args.n, args.seed)
+    batch = task.batch(args.split or task.default_split, args.n, args.seed)
     text = "".join(json.dumps(example) + "\n" for example in task.examples(batch))
     if args.out is None:
         print(text, end="")
@@ -225,7 +225,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     verb = _verb(verbs, data)
     verb.add_argument("task", metavar="TASK")
-    verb.add_argument("--split", default="train_id")
+    verb.add_argument("--split", help="by default the one that the task is judged on")
     verb.add_argument("--n", type=int, default=10)
     verb.add_argument("--seed", type=int, default=0)
     _add_set(verb, "a size of the task, k=v")
