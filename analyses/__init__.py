@@ -5,6 +5,7 @@
 """
 
 from analyses.analyse import ANALYSES, Analysed, analyse, find
+from analyses.answers import answers
 from analyses.attention import attention
 from analyses.bridge_alignment import bridge_alignment
 from analyses.gate_maps import gate_maps
@@ -20,6 +21,7 @@ __all__ = [
     "Analysed",
     "Result",
     "analyse",
+    "answers",
     "attention",
     "bridge_alignment",
     "find",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from analyses.answers import answers
 from analyses.attention import attention
 from analyses.bridge_alignment import bridge_alignment
 from analyses.export import page
@@ -40,6 +41,7 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "attention": attention,
     "realigned_answer": realigned_answer,
     "training_curves": training_curves,
+    "answers": answers,
 }
 OF_SPLITS = {
     "bridge_alignment",

@@ -125,6 +125,7 @@ class Run:
         model = build_model(model_config(self.recipe.model, f"recipe of {self.path.name}"))
         load_weights(model, read_tensors(path), path)
         model.tokenizer = self.task.vocabulary
+        model.answers = tuple(self.task.answers)
         return cast(DepthModel, model.to(self.device).eval())
 
 

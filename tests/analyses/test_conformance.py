@@ -14,6 +14,7 @@ NAMES = [
     "attention",
     "realigned_answer",
     "training_curves",
+    "answers",
 ]
 OF_HISTORIES = ("stage_collapse", "training_curves")
 
