@@ -5,9 +5,16 @@ from typing import Any
 
 from workbench.config import ConfigError, nearest, parse
 from workbench.tasks.base import Task
+from workbench.tasks.boolean import Boolean
 from workbench.tasks.hops import ThreeHop, TwoHop
+from workbench.tasks.kinship import Kinship
 
-TASKS: dict[str, type[Task]] = {"two_hop": TwoHop, "three_hop": ThreeHop}
+TASKS: dict[str, type[Task]] = {
+    "two_hop": TwoHop,
+    "three_hop": ThreeHop,
+    "boolean": Boolean,
+    "kinship": Kinship,
+}
 
 
 def build_task(name: str, seed: int = 0, **sizes: Any) -> Task:
