@@ -6,8 +6,13 @@ from typing import Any
 from workbench.config import ConfigError, nearest, parse
 from workbench.tasks.base import Task
 from workbench.tasks.hops import ThreeHop, TwoHop
+from workbench.tasks.reachability import Reachability
 
-TASKS: dict[str, type[Task]] = {"two_hop": TwoHop, "three_hop": ThreeHop}
+TASKS: dict[str, type[Task]] = {
+    "two_hop": TwoHop,
+    "three_hop": ThreeHop,
+    "reachability": Reachability,
+}
 
 
 def build_task(name: str, seed: int = 0, **sizes: Any) -> Task:

@@ -49,6 +49,16 @@ class Task(ABC):
     def shortcuts(self, split: str) -> dict[str, float]:
         """Accuracy of the best guess from part of the question alone, by what it looks at."""
 
+    def local_features(self, batch: Batch) -> dict[str, np.ndarray]:
+        """Numbers of each row, by name, that can be told without reasoning: `[batch]` each.
+
+        Raises:
+            ValueError: The task names none.
+        """
+        raise ValueError(
+            f"{type(self).__name__} names no features that can be told without reasoning"
+        )
+
     @abstractmethod
     def question(self, text: str) -> Batch:
         """One typed question as a batch of one row, with whatever the task knows of it.

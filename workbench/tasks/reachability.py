@@ -1,0 +1,256 @@
+"""Is there a path from one node of a directed graph to another? Experiment I of VCoT.
+
+A row is a graph, a token for each node, and asks of a source and a target. Half of the rows of each
+number of hops are reachable, in exactly so many edges. Training shows few hops, the test split
+buckets of more; `difficulty` is the number of hops of the bucket, of unreachable rows too.
+
+    train   hops and nodes drawn evenly from ranges
+    valid   other rows of the same kind
+    test    a bucket for each of `test_hops`, of larger graphs
+
+In the version `paper` the unreachable rows are graphs of their own kind, and counting the edges at
+source and target tells them apart well. In the version `matched` they are made in twins: beside
+every reachable row of a split stands an unreachable one of the same number of nodes and edges, in
+which every node has as many edges in and out, and which agrees in all that `local_features` looks
+at (`graphs.draw_twins`). No guess from these features, however clever, is right more often than
+half the time. What that means and does not mean:
+
+- A twin differs in the middle of the path. Of paths of h hops, what lies up to (h−1)//2 edges
+  below the source and above the target is the same graph in both; for 5 hops and more that holds
+  all there is within 2 edges. Of 1 to 4 hops only the counts are the same.
+- At 1 and 2 hops the answer itself is local: the edge from source to target, the node between.
+- Counts over larger surroundings are not matched. They cannot be: a target that is h hops away has
+  h ancestors, and all of them and the source's descendants would have to be different nodes.
+- Reachable graphs that have no such twin are left out; those are the ones of many edges, where
+  several paths lead to the target. Graphs of `matched` have fewer edges than those of `paper`.
+
+Nodes bear letters drawn at random. The published program gives a graph of n nodes the first n
+letters, so that its larger test graphs hold letters that training never showed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from pydantic import model_validator
+
+from workbench.config import StrictModel
+from workbench.tasks.base import Task
+from workbench.tasks.batch import PAD, Batch, GraphBatch
+from workbench.tasks.graph_text import LETTERS, parse_graph, write_graph
+from workbench.tasks.graphs import (
+    Graphs,
+    Places,
+    distances,
+    draw_reachable,
+    draw_twins,
+    draw_unreachable,
+    local_features,
+)
+from workbench.tasks.lettering import Letters, letter
+from workbench.tasks.rules import Rule, fit_rule
+from workbench.vocabulary import WordVocabulary
+
+WIDEST = 20  # nodes of the largest graph
+Rows = Int[np.ndarray, " row"]
+RULE = "edges out of source and into target"
+
+
+class ReachabilityConfig(StrictModel):
+    """Sizes of the splits and graphs; the defaults are the paper's."""
+
+    version: Literal["paper", "matched"] = "paper"
+    n_train: int = 12_000
+    n_valid: int = 1_000
+    n_test: int = 500  # for each number of hops
+    train_hops_min: int = 1
+    train_hops_max: int = 5
+    test_hops: list[int] = [1, 2, 3, 4, 6, 8, 10, 12]
+    nodes_min: int = 8  # in training; a path of h hops has at least h + 2
+    nodes_max: int = 16
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> "ReachabilityConfig":
+        self.check_at_least(2, "n_train", "n_valid", "n_test")
+        for name in ("n_train", "n_valid", "n_test"):
+            if getattr(self, name) % 2:
+                raise ValueError(f"{name}={getattr(self, name)} must be even: half is reachable")
+        self.check_at_least(1, "train_hops_min")
+        self.check_at_least(self.train_hops_min, "train_hops_max")
+        self.check_at_least(3, "nodes_min")
+        self.check_at_least(max(self.nodes_min, self.train_hops_max + 2), "nodes_max")
+        if self.nodes_max > WIDEST:
+            raise ValueError(f"nodes_max={self.nodes_max} must be at most {WIDEST}")
+        most = WIDEST - 2
+        if not self.test_hops or not all(1 <= hops <= most for hops in self.test_hops):
+            raise ValueError(f"test_hops={self.test_hops} must be numbers from 1 to {most}")
+        if len(set(self.test_hops)) < len(self.test_hops):
+            raise ValueError(f"test_hops={self.test_hops} names a number of hops twice")
+        return self
+
+
+class Reachability(Task):
+    """Graphs with a source and a target, and whether a path joins them."""
+
+    Config = ReachabilityConfig
+    perception = "nodes"
+    readout = "node_pair"
+    unit = "hops"
+    answers = ("unreachable", "reachable")
+    cfg: ReachabilityConfig
+
+    def __init__(self, cfg: ReachabilityConfig, seed: int) -> None:
+        super().__init__(cfg, seed)
+        self.vocabulary = WordVocabulary(["<pad>", *LETTERS])
+        self._shortcuts: dict[str, dict[str, float]] = {}
+
+    @property
+    def n_ctx(self) -> int:
+        return WIDEST
+
+    @cached_property
+    def splits(self) -> Mapping[str, GraphBatch]:
+        drawn = {
+            "test": self._draw_test(),
+            "valid": self._draw_range(self.cfg.n_valid, 1),
+            "train": self._draw_range(self.cfg.n_train, 0),
+        }
+        seen: set[bytes] = set()
+        made = {}
+        for stream, (split, (graphs, hops)) in enumerate(drawn.items()):
+            rng = np.random.default_rng([self.seed, 3, stream])
+            made[split] = _batch(graphs, hops, letter(rng, graphs, seen))
+        return {split: made[split] for split in ("train", "valid", "test")}
+
+    def local_features(self, batch: Batch) -> dict[str, np.ndarray]:
+        """Counts over the graph and over what lies within two edges of source and target."""
+        return local_features(_graphs(batch))
+
+    def shortcuts(self, split: str) -> dict[str, float]:
+        """Accuracy of guessing from one local feature, with the best guess for each of its values.
+
+        The guesses are fitted on the training split. One more says reachable where an edge leads
+        out of the source and one into the target.
+        """
+        if split not in self._shortcuts:
+            batch = self.split(split)
+            right, features = batch.answer.numpy(), self.local_features(batch)
+            found = {
+                name: float((rule.guess(features[name]) == right).mean())
+                for name, rule in self._rules.items()
+            }
+            both = (features["children of source"] > 0) & (features["parents of target"] > 0)
+            found[RULE] = float((both == right).mean())
+            self._shortcuts[split] = found
+        return dict(self._shortcuts[split])
+
+    def question(self, text: str) -> GraphBatch:
+        """A graph and two of its nodes: `A>B B>C D : A C`, a node without an edge by its name.
+
+        The difficulty of an unreachable target is 0: it belongs to no bucket.
+        """
+        names, edges, source, target = parse_graph(text, WIDEST)
+        asked = np.array([source]), np.array([target])
+        graphs = Graphs(edges[None], np.array([len(names)]), *asked)
+        hops = distances(graphs.edges, graphs.source)[0, target].clip(min=0)
+        letters = np.array([[LETTERS.index(name) for name in names]])
+        return _batch(graphs, hops[None], letters)
+
+    def texts(self, batch: Batch) -> list[str]:
+        """Rows as `question` reads them."""
+        graphs, words = _graphs(batch), self.vocabulary.words
+        texts = []
+        for row, n in enumerate(graphs.nodes):
+            names = [words[token] for token in batch.tokens[row, :n].tolist()]
+            asked = int(graphs.source[row]), int(graphs.target[row])
+            texts.append(write_graph(names, graphs.edges[row, :n, :n], *asked))
+        return texts
+
+    def examples(self, batch: Batch) -> list[dict[str, object]]:
+        return [
+            row | {"question": text}
+            for row, text in zip(super().examples(batch), self.texts(batch), strict=True)
+        ]
+
+    @cached_property
+    def _rules(self) -> dict[str, Rule]:
+        """The best guess from each local feature, fitted on the training split."""
+        train = self.split("train")
+        answers = train.answer.numpy()
+        features = self.local_features(train)
+        return {name: fit_rule(numbers, answers) for name, numbers in features.items()}
+
+    def _draw_range(self, n: int, stream: int) -> tuple[Graphs, Rows]:
+        """Rows of training's numbers of hops and nodes."""
+        cfg = self.cfg
+        rng = np.random.default_rng([self.seed, stream])
+        hops = rng.integers(cfg.train_hops_min, cfg.train_hops_max + 1, n // 2)
+        least = np.maximum(hops + 2, cfg.nodes_min)
+        return self._draw(rng, hops, least, np.full_like(hops, cfg.nodes_max))
+
+    def _draw_test(self) -> tuple[Graphs, Rows]:
+        """The buckets of the test split, in the order of `test_hops`."""
+        buckets = []
+        for number in self.cfg.test_hops:
+            rng = np.random.default_rng([self.seed, 2, number])
+            hops = np.full(self.cfg.n_test // 2, number)
+            least, most = max(number + 2, 10), min(max(number + 6, 16), WIDEST)
+            buckets.append(
+                self._draw(rng, hops, np.full_like(hops, least), np.full_like(hops, most))
+            )
+        return _joined([graphs for graphs, _ in buckets]), np.concatenate([h for _, h in buckets])
+
+    def _draw(
+        self, rng: np.random.Generator, hops: Places, least: Places, most: Places
+    ) -> tuple[Graphs, Rows]:
+        """As many reachable as unreachable graphs, shuffled, and the hops of their buckets."""
+        nodes = rng.integers(least, most + 1)
+        if self.cfg.version == "matched":
+            reachable, unreachable = draw_twins(rng, hops, nodes, WIDEST)
+        else:
+            reachable, _ = draw_reachable(rng, hops, nodes, WIDEST)
+            # the paper's unreachable graphs need no room for a path
+            nodes = rng.integers(least.min(), most + 1)
+            unreachable = draw_unreachable(rng, nodes, WIDEST)
+        order = rng.permutation(2 * len(hops))
+        return _joined([reachable, unreachable])[order], np.tile(hops, 2)[order]
+
+
+def _joined(parts: Sequence[Graphs]) -> Graphs:
+    """Graphs of several draws, one after the other."""
+    return Graphs(
+        *(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Graphs))
+    )
+
+
+def _batch(graphs: Graphs, hops: Places, letters: Letters) -> GraphBatch:
+    """Graphs whose nodes bear letters, with all that is known of them."""
+    n, wide = letters.shape
+    distance = distances(graphs.edges, graphs.source)
+    every = {
+        "tokens": np.where(np.arange(wide) < graphs.nodes[:, None], 1 + letters, PAD),
+        "length": graphs.nodes,
+        "read_at": graphs.target,
+        "answer": (distance[np.arange(n), graphs.target] > 0).astype(np.int64),
+        "difficulty": hops,
+        "bridge": np.empty((n, 0), dtype=np.int64),
+        "bridge_at": np.empty((n, 0), dtype=np.int64),
+        "adjacency": graphs.edges,
+        "source_at": graphs.source,
+        "target_at": graphs.target,
+        "distance": distance,
+    }
+    # a copy each, so that no two fields share their memory
+    return GraphBatch(**{name: torch.from_numpy(values.copy()) for name, values in every.items()})
+
+
+def _graphs(batch: Batch) -> Graphs:
+    """The graphs of a batch, as arrays."""
+    if not isinstance(batch, GraphBatch):
+        raise TypeError(f"a {type(batch).__name__} holds no graphs; this needs a GraphBatch")
+    held = (batch.adjacency, batch.length, batch.source_at, batch.target_at)
+    return Graphs(*(tensor.cpu().numpy() for tensor in held))
