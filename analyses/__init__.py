@@ -9,6 +9,10 @@ from analyses.answers import answers
 from analyses.attention import attention
 from analyses.bridge_alignment import bridge_alignment
 from analyses.gate_maps import gate_maps
+from analyses.compute_frontier import compute_frontier
+from analyses.convergence import convergence
+from analyses.gradient_highway import gradient_highway
+from analyses.reached_set import reached_set
 from analyses.logit_lens import logit_lens
 from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
@@ -24,6 +28,10 @@ __all__ = [
     "answers",
     "attention",
     "bridge_alignment",
+    "compute_frontier",
+    "convergence",
+    "gradient_highway",
+    "reached_set",
     "find",
     "gate_maps",
     "logit_lens",

@@ -12,14 +12,19 @@ from pydantic import TypeAdapter, ValidationError
 from analyses.answers import answers
 from analyses.attention import attention
 from analyses.bridge_alignment import bridge_alignment
+from analyses.compute_frontier import compute_frontier
+from analyses.convergence import convergence
 from analyses.export import page
 from analyses.gate_maps import gate_maps
+from analyses.gradient_highway import gradient_highway
 from analyses.labels import literal
 from analyses.logit_lens import logit_lens
 from analyses.realigned_answer import realigned_answer
+from analyses.reached_set import reached_set
 from analyses.realignment import realignment
 from analyses.result import Result
 from analyses.stage_collapse import stage_collapse
+from analyses.trained import Trained
 from analyses.training_curves import training_curves
 from workbench.config import ConfigError, nearest
 from workbench.edits import Edit, edit_hooks, parse_edits, to_plain
@@ -42,12 +47,18 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "realigned_answer": realigned_answer,
     "training_curves": training_curves,
     "answers": answers,
+    "compute_frontier": compute_frontier,
+    "convergence": convergence,
+    "gradient_highway": gradient_highway,
+    "reached_set": reached_set,
 }
 OF_SPLITS = {
     "bridge_alignment",
     "gate_maps",
     "realignment",
 }  # given every split unless one is named
+OF_DEFAULT = {"compute_frontier"}  # given the split that a run is judged on
+SUPPLIED = ("n_loops", "trained")  # keyword arguments that are no options
 
 
 @dataclass(frozen=True)
@@ -171,6 +182,8 @@ def analyse(
         step: A saved step; the final weights by default.
         split: Whose rows to look at; by default every split; where one is wanted, test_ood or the
             split that the task is judged on.
+        split: Whose rows to look at; by default every split, or one where one is wanted: test_ood,
+            or else the split that runs are judged on.
         question: One typed question in place of a split.
         n: Rows of each split to draw.
         seed: Of the draw.
@@ -196,9 +209,14 @@ def analyse(
     if isinstance(batches, dict) and made:
         raise ConfigError(f"edits are of one batch; name a --split for {name}")
     rows = next(iter(batches.values())) if isinstance(batches, dict) else batches
+    where = _where(name, run, split, question, batches)
+    supplied = dict(options)
+    if "trained" in inspect.signature(function).parameters:
+        supplied["trained"] = Trained.of(run, where if question is None else None)
     with model.hooks(fwd_hooks=edit_hooks(made, model, rows)):
         result = function(model, batches, n_loops=n_loops, **options)
     where = list(batches) if isinstance(batches, dict) else (split or question or _hardest(run))
+        result = function(model, batches, n_loops=n_loops, **supplied)
     count = None if question else n
     return Analysed(
         name,
@@ -228,13 +246,29 @@ def _batches(
 def _hardest(run: Run) -> str:
     """The split to look at where one is wanted and none is named."""
     return "test_ood" if "test_ood" in run.task.splits else run.task.default_split
+    return run.task.batch(split or _default_split(name, run), n, seed).to(model.device)
+
+
+def _default_split(name: str, run: Run) -> str:
+    """The split that is looked at if none is named: where generalising is hardest, if told apart."""
+    if name not in OF_DEFAULT and "test_ood" in run.task.splits:
+        return "test_ood"
+    return run.task.default_split
+
+
+def _where(
+    name: str, run: Run, split: str | None, question: str | None, batches: Batch | dict[str, Batch]
+) -> str | list[str]:
+    if isinstance(batches, dict):
+        return list(batches)
+    return split or question or _default_split(name, run)
 
 
 def _check_options(name: str, function: Callable[..., Result], options: Mapping[str, Any]) -> None:
     kinds = {
         parameter.name: parameter.annotation
         for parameter in inspect.signature(function).parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "n_loops"
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in SUPPLIED
     }
     for option, value in options.items():
         if option not in kinds:

@@ -7,10 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from analyses.graph_attention import GraphAttention, graph_attention
 from analyses.labels import literal, loop_label, position_labels
 from analyses.result import Result
 from workbench.models.depth import DepthModel
-from workbench.tasks.batch import Batch
+from workbench.tasks.batch import Batch, GraphBatch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,14 +113,18 @@ class Attention(Result):
 
 
 @torch.no_grad()
-def attention(model: DepthModel, batch: Batch, *, n_loops: int | None = None) -> Attention:
-    """Attention patterns of the looped blocks, loop by loop.
+def attention(
+    model: DepthModel, batch: Batch, *, n_loops: int | None = None
+) -> Attention | GraphAttention:
+    """Attention patterns of the looped blocks, loop by loop; of graphs along their edges.
 
     Args:
         model: The model; hooks that are open on it act.
         batch: Questions; a shorter one counts at the positions that it has.
         n_loops: Loops to run; by default as many as it was trained with.
     """
+    if isinstance(batch, GraphBatch):
+        return graph_attention(model, batch, n_loops)
     places = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.cfg.n_layers)]
     _, cache = model.run_with_cache(**batch.inputs, n_loops=n_loops, names_filter=places)
     patterns = torch.stack([cache[place] for place in places], dim=1)

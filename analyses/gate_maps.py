@@ -1,4 +1,4 @@
-"""What do the gates between loops let through, where?"""
+"""What do the gates of the recurrence let through: in which loop, where, in which channels?"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -8,6 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from analyses.labels import loop_label
+from analyses.node_groups import Groups
+from analyses.parts import in_parts
 from analyses.result import Result
 from analyses.splits import Batches, by_split
 from analyses.spread import bootstrap
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 GATE = "recurrence.gate.hook_post"
+HALT = "recurrence.halt.hook_post"
+SHUT, OPEN = 0.1, 0.9  # shares below and above these count as saturated
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +30,9 @@ class GateMaps(Result):
     """The gate's share after the squashing, mean over questions, by split, loop and position.
 
     For DiscoLoop the share is α: 0 hands the state on as it is, 1 adds the decoded token at full
-    size. The control is an untrained twin: a learned gate's starting value.
+    size. For a depth-recurrent model it is z, the share of each channel that a loop replaces; for a
+    model that halts, the probability of stopping. Nodes of a graph are grouped by what they are to
+    the question. The control is an untrained twin: a learned gate's starting value.
     """
 
     mean: Float[Tensor, "split loop pos"]
@@ -35,8 +41,22 @@ class GateMaps(Result):
     sd: Float[Tensor, "split loop pos"]
     """Standard deviation between questions."""
     untrained: Float[Tensor, "split loop pos"]
+    overall: Float[Tensor, "split loop"]
+    """Mean over questions, positions and channels."""
+    overall_sd: Float[Tensor, "split loop"]
+    """Standard deviation over questions, positions and channels together."""
+    shut: Float[Tensor, "split loop"]
+    """Share of all these values that is below .1."""
+    open: Float[Tensor, "split loop"]
+    """Share of all these values that is above .9."""
+    channel: Float[Tensor, "split loop channel"]
+    """Mean over questions and positions; channels in order of the first split's mean."""
     splits: tuple[str, ...]
     n: tuple[int, ...]
+    places: tuple[str, ...]
+    """What each position is called."""
+    axis: str
+    symbol: str
 
     def to_frame(self) -> "pd.DataFrame":
         import pandas as pd
@@ -44,108 +64,125 @@ class GateMaps(Result):
         rows = []
         for i, split in enumerate(self.splits):
             for loop in range(self.mean.shape[1]):
-                for pos in range(self.mean.shape[2]):
+                for pos, place in enumerate(self.places):
                     at = (i, loop, pos)
                     if self.mean[at].isfinite():
                         rows.append(
                             {
                                 "split": split,
                                 "state": loop_label(loop),
-                                "position": pos,
+                                "position": place,
                                 "mean": float(self.mean[at]),
                                 "low": float(self.low[at]),
                                 "high": float(self.high[at]),
                                 "sd": float(self.sd[at]),
                                 "untrained": float(self.untrained[at]),
+                                "loop_mean": float(self.overall[at[:2]]),
+                                "loop_sd": float(self.overall_sd[at[:2]]),
+                                "shut": float(self.shut[at[:2]]),
+                                "open": float(self.open[at[:2]]),
                                 "n": self.n[i],
                             }
                         )
         return pd.DataFrame(rows)
 
     def figure(self) -> "go.Figure":
-        import plotly.graph_objects as go
-        from plotly.subplots import make_subplots
+        from analyses.gate_figure import channel_figure, position_figure
 
-        from analyses.style import styled
-
-        n_columns = len(self.splits) + 1
-        titles = [*self.splits, "untrained twin"]
-        figure = make_subplots(1, n_columns, subplot_titles=titles, shared_yaxes=True)
-        for column, values in enumerate([*self.mean, self.untrained[0]]):
-            heat = go.Heatmap(
-                z=values.tolist(),
-                x=[str(pos) for pos in range(values.shape[1])],
-                y=[loop_label(loop) for loop in range(values.shape[0])],
-                texttemplate="%{z:.2f}",
-                coloraxis="coloraxis",
-                zhoverformat=".3f",
-            )
-            figure.add_trace(heat, row=1, col=column + 1)
-        top = max(1.0, float(self.mean.nan_to_num().max()))
-        figure.update_yaxes(autorange="reversed")
-        figure.update_xaxes(type="category", title="position")
-        figure.update_layout(
-            coloraxis={"colorscale": "Viridis", "cmin": 0, "cmax": top, "colorbar_title": "α"}
-        )
-        return styled(figure, "Share of the decoded token that each loop adds", height=360)
+        return position_figure(self) if self.channel.shape[2] == 1 else channel_figure(self)
 
     def summary(self) -> str:
-        parts = [
-            f"{split}: α {self.mean[i].nanmean():.3f} ± {self.sd[i].nanmean():.3f}"
-            for i, split in enumerate(self.splits)
-        ]
-        return (
-            f"{'; '.join(parts)} (mean ± sd over questions; untrained "
-            f"{self.untrained.nanmean():.3f})"
-        )
+        if self.channel.shape[2] == 1:
+            parts = [
+                f"{split}: {self.symbol} {self.mean[i].nanmean():.3f} ± {self.sd[i].nanmean():.3f}"
+                for i, split in enumerate(self.splits)
+            ]
+            of = "mean ± sd over questions"
+        else:
+            parts = [
+                f"{split}: {self.symbol} {self.overall[i, 0]:.3f} ± {self.overall_sd[i, 0]:.3f} in "
+                f"loop 1, {self.overall[i, -1]:.3f} ± {self.overall_sd[i, -1]:.3f} in loop "
+                f"{self.overall.shape[1]}, there {self.shut[i, -1]:.0%} below {SHUT} and "
+                f"{self.open[i, -1]:.0%} above {OPEN}"
+                for i, split in enumerate(self.splits)
+            ]
+            of = "mean ± sd over questions, positions and channels"
+        return f"{'; '.join(parts)} ({of}; untrained {self.untrained.nanmean():.3f})"
 
 
 @torch.no_grad()
 def gate_maps(model: DepthModel, batch: Batches, *, n_loops: int | None = None) -> GateMaps:
-    """The gate between loops over loop and position, by split.
+    """The gate over loop, position and channel, by split.
 
     Args:
-        model: A model with a gate; hooks that are open on it act first.
+        model: A model with a gate, or one that halts; hooks that are open on it act first.
         batch: One batch, or batches by split.
         n_loops: Loops to run; by default as many as it was trained with.
 
     Raises:
-        ValueError: The family has no gate, or there is one loop only.
+        ValueError: The family has no gate, or the gate acts between loops and there is one only.
     """
-    if GATE not in model.hook_dict:
-        raise ValueError(f"family {model.cfg.family} has no gate between loops; discoloop has")
-    if (n_loops or model.n_loops) < 2:
+    place = next((place for place in (GATE, HALT) if place in model.hook_dict), None)
+    if place is None:
+        raise ValueError(
+            f"family {model.cfg.family} has no gate between loops; discoloop has, depth_recurrent "
+            "has one in every loop, and universal with halting=act stops by one"
+        )
+    if place in model.between_places and (n_loops or model.n_loops) < 2:
         raise ValueError("a gate acts between loops; this model runs one loop")
     batches = by_split(batch)
-    width = max(rows.tokens.shape[1] for rows in batches.values())
+    groups = Groups.of(batches.values())
     twin = model.untrained()
-    stats, spreads, untrained = [], [], []
-    for rows in batches.values():
-        gate = _gate(model, rows, n_loops, width)
-        stats.append(torch.stack(bootstrap(gate)))
-        spreads.append(_sd(gate))
-        untrained.append(_gate(twin, rows, n_loops, width).nanmean(-1))
-    mean, low, high = torch.stack(stats, dim=1).cpu()
+    found = [_shares(model, rows, n_loops, place, groups) for rows in batches.values()]
+    control = [_shares(twin, rows, n_loops, place, groups) for rows in batches.values()]
+    mean, low, high = torch.stack([torch.stack(bootstrap(f.by_group)) for f in found], dim=1)
+    order = found[0].channel.mean(0).argsort()
     return GateMaps(
-        mean,
-        low,
-        high,
-        torch.stack(spreads).cpu(),
-        torch.stack(untrained).cpu(),
-        tuple(batches),
-        tuple(map(len, batches.values())),
+        mean=mean,
+        low=low,
+        high=high,
+        sd=torch.stack([_sd(f.by_group) for f in found]),
+        untrained=torch.stack([c.by_group.nanmean(-1) for c in control]),
+        overall=torch.stack([f.channel.mean(1) for f in found]),
+        overall_sd=torch.stack([f.sd for f in found]),
+        shut=torch.stack([f.shut for f in found]),
+        open=torch.stack([f.open for f in found]),
+        channel=torch.stack([f.channel[:, order] for f in found]),
+        splits=tuple(batches),
+        n=tuple(map(len, batches.values())),
+        places=groups.labels,
+        axis=groups.axis,
+        symbol="stop" if place == HALT else "z" if place not in model.between_places else "α",
     )
 
 
-def _gate(
-    model: DepthModel, batch: Batch, n_loops: int | None, width: int
-) -> Float[Tensor, "loop pos batch"]:
-    """The gate's share at every real position; NaN at padding and beyond the batch's width."""
-    _, cache = model.run_with_cache(**batch.inputs, n_loops=n_loops, names_filter=GATE)
-    share = cache[GATE].mean(-1)  # [loop batch pos]
-    share = share.masked_fill(batch.is_pad, torch.nan).permute(0, 2, 1)
-    spare = share.new_full((share.shape[0], width - share.shape[1], share.shape[2]), torch.nan)
-    return torch.cat((share, spare), dim=1)
+@dataclass(frozen=True, eq=False)
+class _Shares:
+    by_group: Float[Tensor, "loop group batch"]
+    channel: Float[Tensor, "loop channel"]
+    sd: Float[Tensor, " loop"]
+    shut: Float[Tensor, " loop"]
+    open: Float[Tensor, " loop"]
+
+
+def _shares(
+    model: DepthModel, batch: Batch, n_loops: int | None, place: str, groups: Groups
+) -> _Shares:
+    """The gate's share at every real position, reduced part by part: all of it is large."""
+    by_group, sums = [], []
+    for rows in in_parts(model, batch, 256):
+        _, cache = model.run_with_cache(**rows.inputs, n_loops=n_loops, names_filter=place)
+        share = cache[place]  # [loop batch pos channel]
+        by_group.append(groups.mean(share.mean(-1), rows).cpu())
+        real = share[:, ~rows.is_pad].double()  # [loop place channel]
+        of_all = [real, real.pow(2), (real < SHUT).double(), (real > OPEN).double()]
+        sums.append(torch.stack([values.sum(1) for values in of_all]).cpu())
+    n_places = int((~batch.is_pad).sum())
+    total = torch.stack(sums).sum(0) / n_places  # [statistic loop channel]
+    mean, square, shut, opened = total.mean(-1)
+    sd = (square - mean.pow(2)).clamp(min=0).sqrt()
+    sums_of = (total[0], sd, shut, opened)
+    return _Shares(torch.cat(by_group, dim=2), *(values.float() for values in sums_of))
 
 
 def _sd(values: Float[Tensor, "loop pos batch"]) -> Float[Tensor, "loop pos"]:

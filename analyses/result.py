@@ -1,6 +1,7 @@
 """What every analysis returns: frozen numbers with three ways to look at them."""
 
 import dataclasses
+import math
 import typing
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ def _plain(value: Any, hint: Any) -> Any:
     if isinstance(value, dict):
         (_, inner) = typing.get_args(hint) or (None, None)
         return {str(key): _plain(item, inner) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return value
 
 

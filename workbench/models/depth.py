@@ -101,19 +101,57 @@ class DepthModel(LatentModel):
         self._note_valid(loops, n_loops, len(state))
         posts: list[Tensor] = []
         for loop in self.clock.ticks(n_loops):
-            if self.cfg.state_norm == "rms":
-                state = rms_normalize(state)
-            start = recurrence.hook_state_pre(recurrence.begin(state, loop, passage))
-            update = start
-            for block in self.blocks:
-                update = block(update, where)
-            post = recurrence.finish(start, update, loop, passage)
+            post = self._one_loop(state, loop, passage, where)
             if posts and not isinstance(loops, int):
                 post = torch.where((loops > loop)[:, None, None], post, posts[-1])
             posts.append(recurrence.hook_state_post(post))
             if loop + 1 < n_loops:
                 state = recurrence(posts[-1], passage)
         return posts
+
+    def _one_loop(self, state: Tensor, loop: int, passage: Passage, where: Context) -> Tensor:
+        """What a loop says that starts from a state."""
+        if self.cfg.state_norm == "rms":
+            state = rms_normalize(state)
+        start = self.recurrence.hook_state_pre(self.recurrence.begin(state, loop, passage))
+        update = start
+        for block in self.blocks:
+            update = block(update, where)
+        return self.recurrence.finish(start, update, loop, passage)
+
+    def iterate(
+        self,
+        said: Float[Tensor, "batch pos d_model"],
+        loop: int,
+        *,
+        tokens: Int[Tensor, "batch pos"],
+        attention_mask: Int[Tensor, "batch pos"] | None = None,
+        **inputs: Tensor,
+    ) -> Float[Tensor, "batch pos d_model"]:
+        """What a loop says if the one before it said `said`: the recurrence as a map.
+
+        Args:
+            said: What a loop says, as a state.
+            loop: The loop that is run, numbered from 0; its loop embedding is used.
+            tokens: As for `forward`.
+            attention_mask: As for `forward`.
+            **inputs: As for `forward`.
+
+        Raises:
+            ValueError: The recurrence keeps more than its state, as one that halts does.
+        """
+        self._check(tokens, inputs)
+        if not self.recurrence.state_is_all:
+            raise ValueError("a recurrence that halts keeps more than its state from loop to loop")
+        where = self.perception.context(tokens, attention_mask, inputs)
+        passage = Passage(self._embed(tokens, where, inputs), self)
+        self.clock.loop = loop
+        try:
+            state = self.recurrence(said, passage)
+            post = self._one_loop(state, loop, passage, where)
+            return cast(Tensor, self.recurrence.hook_state_post(post))
+        finally:
+            self.clock.loop = None
 
     def readout(
         self,

@@ -54,6 +54,7 @@ class Recurrence(nn.Module, ABC):
 
     between: ClassVar[tuple[str, ...]] = ()
     max_loops: int | None = None  # that it can run
+    state_is_all: ClassVar[bool] = True  # that a loop takes over from the one before
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,5 +1,7 @@
 """Adaptive computation time (Graves 2016; Universal Transformer, Dehghani et al. 2019)."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -44,6 +46,8 @@ class AdaptiveHalting(LoopEmbedded):
 
     hook_state  the states themselves, before they are averaged  [batch pos d_model], once a loop
     """
+
+    state_is_all: ClassVar[bool] = False
 
     def __init__(self, loop_embed: LoopEmbed, halt: Halt, eps: float) -> None:
         super().__init__(loop_embed)

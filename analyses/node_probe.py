@@ -1,0 +1,62 @@
+"""Linear probes of node states, one for each loop."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from workbench.tasks.batch import GraphBatch
+
+STRENGTH = 0.1  # inverse of the penalty on the weights; states are standardised
+
+
+def real_nodes(batch: GraphBatch) -> Bool[Tensor, "batch node"]:
+    """Nodes that there is something to say of: all but the source and padding."""
+    return (~batch.is_pad & (batch.distance != 0)).cpu()
+
+
+@dataclass(frozen=True, eq=False)
+class NodeProbe:
+    """Logistic regressions from a node's state to yes or no, one for each loop."""
+
+    weight: Float[Tensor, "loop d_model"]
+    bias: Float[Tensor, " loop"]
+
+    @classmethod
+    def fit(
+        cls,
+        states: Float[Tensor, "loop batch node d_model"],
+        batch: GraphBatch,
+        wanted: Bool[Tensor, "loop batch node"],
+        shuffled: bool | int = False,
+    ) -> "NodeProbe":
+        """Fit on the nodes of some graphs; `shuffled` labels give the control."""
+        from sklearn.linear_model import LogisticRegression
+
+        nodes = real_nodes(batch)
+        rng = np.random.default_rng(0)
+        weights, biases = [], []
+        for loop, state in enumerate(states):
+            x = state[nodes].double()
+            y = wanted[min(loop, len(wanted) - 1)][nodes].numpy()
+            y = rng.permutation(y) if shuffled else y
+            middle, size = x.mean(0), x.std(0).clamp(min=1e-6)
+            if y.all() or not y.any():  # nothing to tell apart
+                weights.append(torch.zeros_like(middle))
+                biases.append(torch.tensor(1.0 if y.all() else -1.0).double())
+                continue
+            line = LogisticRegression(C=STRENGTH, solver="newton-cholesky", max_iter=200)
+            line.fit(((x - middle) / size).numpy(), y)
+            weight = torch.from_numpy(line.coef_[0]) / size
+            weights.append(weight)
+            biases.append(torch.from_numpy(line.intercept_)[0] - weight @ middle)
+        return cls(torch.stack(weights).float(), torch.stack(biases).float())
+
+    def predict(
+        self, states: Float[Tensor, "loop batch node d_model"]
+    ) -> Bool[Tensor, "loop batch node"]:
+        """What is said of each node."""
+        logits = torch.einsum("lbnd,ld->lbn", states, self.weight)
+        return logits + self.bias[:, None, None] > 0

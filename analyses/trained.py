@@ -1,0 +1,76 @@
+"""What training showed a model: loops and difficulties, and how far guessing would have come."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from workbench.runs import Run
+from workbench.tasks import Task
+from workbench.tasks.batch import Batch
+
+FITTED = 4_000  # rows of the training split that a guess is fitted on
+
+
+@dataclass(frozen=True, eq=False)
+class Shortcut:
+    """The best guess that does not reason, and how often it is right at each difficulty."""
+
+    name: str
+    accuracy: Float[Tensor, " difficulty"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The task that a model was trained on, and how many loops training ran."""
+
+    task: Task
+    loops: tuple[int, int]
+    """The fewest and the most that a batch ran."""
+    split: str | None = None
+    """The split that an analysis looks at; None for a typed question."""
+
+    @classmethod
+    def of(cls, run: Run, split: str | None = None) -> "Trained":
+        """What a run was trained on."""
+        loops = run.recipe.training.loops
+        if isinstance(loops, list):
+            return cls(run.task, (loops[0], loops[1]), split)
+        most = run.model.n_loops
+        return cls(run.task, (1 if loops == "hops" else most, most), split)
+
+    def shortcut(self, batch: Batch) -> Shortcut | None:
+        """How far one gets without reasoning, by difficulty of the rows.
+
+        A boosted tree on all local features that the task names, fitted on training rows. Of a task
+        that names none, the best of its own shortcuts; it is known for the split as a whole only.
+        """
+        batch = batch.to("cpu")
+        levels = batch.difficulty.unique()
+        try:
+            features = self.task.local_features(batch)
+        except ValueError:  # the task names none
+            if self.split is None:
+                return None
+            guesses = self.task.shortcuts(self.split)
+            best = max(guesses, key=lambda name: guesses[name])
+            return Shortcut(f"{best}, whole split", torch.full((len(levels),), guesses[best]))
+        right = torch.from_numpy(self._guess(features) == batch.answer.numpy())
+        shares = [right[batch.difficulty == level].float().mean() for level in levels]
+        return Shortcut("boosted tree on local features", torch.stack(shares))
+
+    def _guess(self, features: dict[str, np.ndarray]) -> np.ndarray:
+        """What a boosted tree answers that was fitted on training rows."""
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        names = [name for name in self.task.splits if "train" in name]
+        rows = Batch.cat([self.task.batch(name, FITTED) for name in names])
+        tree = HistGradientBoostingClassifier(random_state=0)
+        tree.fit(_columns(self.task.local_features(rows)), rows.answer.numpy())
+        return np.asarray(tree.predict(_columns(features)))
+
+
+def _columns(features: dict[str, np.ndarray]) -> np.ndarray:
+    return np.column_stack(list(features.values())).astype(float)
