@@ -19,8 +19,8 @@ from analyses.gate_maps import gate_maps
 from analyses.gradient_highway import gradient_highway
 from analyses.labels import literal
 from analyses.logit_lens import logit_lens
-from analyses.realigned_answer import realigned_answer
 from analyses.reached_set import reached_set
+from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
 from analyses.result import Result
 from analyses.stage_collapse import stage_collapse
@@ -214,8 +214,6 @@ def analyse(
     if "trained" in inspect.signature(function).parameters:
         supplied["trained"] = Trained.of(run, where if question is None else None)
     with model.hooks(fwd_hooks=edit_hooks(made, model, rows)):
-        result = function(model, batches, n_loops=n_loops, **options)
-    where = list(batches) if isinstance(batches, dict) else (split or question or _hardest(run))
         result = function(model, batches, n_loops=n_loops, **supplied)
     count = None if question else n
     return Analysed(
@@ -240,17 +238,11 @@ def _batches(
         bridged = [s for s, rows in run.task.splits.items() if bool((rows.bridge >= 0).any())]
         splits = bridged or list(run.task.splits)
         return {s: run.task.batch(s, n, seed).to(model.device) for s in splits}
-    return run.task.batch(split or _hardest(run), n, seed).to(model.device)
-
-
-def _hardest(run: Run) -> str:
-    """The split to look at where one is wanted and none is named."""
-    return "test_ood" if "test_ood" in run.task.splits else run.task.default_split
     return run.task.batch(split or _default_split(name, run), n, seed).to(model.device)
 
 
 def _default_split(name: str, run: Run) -> str:
-    """The split that is looked at if none is named: where generalising is hardest, if told apart."""
+    """The split that is looked at if none is named: the hardest one, if it is told apart."""
     if name not in OF_DEFAULT and "test_ood" in run.task.splits:
         return "test_ood"
     return run.task.default_split

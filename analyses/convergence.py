@@ -1,4 +1,4 @@
-"""Do the states settle? Steps between loops, distance to where they end, and the loop's Jacobian."""
+"""Do the states settle? Steps between loops, distance to their end, and the loop's Jacobian."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
