@@ -12,6 +12,7 @@ from analyses.logit_lens import logit_lens
 from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
 from analyses.result import Result
+from analyses.shortcuts import shortcuts
 from analyses.stage_collapse import stage_collapse
 from analyses.training_curves import training_curves
 
@@ -27,6 +28,7 @@ __all__ = [
     "logit_lens",
     "realigned_answer",
     "realignment",
+    "shortcuts",
     "stage_collapse",
     "training_curves",
 ]

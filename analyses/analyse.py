@@ -18,6 +18,7 @@ from analyses.logit_lens import logit_lens
 from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
 from analyses.result import Result
+from analyses.shortcuts import shortcuts
 from analyses.stage_collapse import stage_collapse
 from analyses.training_curves import training_curves
 from workbench.config import ConfigError, nearest
@@ -40,6 +41,7 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "attention": attention,
     "realigned_answer": realigned_answer,
     "training_curves": training_curves,
+    "shortcuts": shortcuts,
 }
 OF_SPLITS = {
     "bridge_alignment",
@@ -77,6 +79,7 @@ class Provenance:
     def arguments(self, name: str, run: str | None = None) -> list[str]:
         """What `analyse` is to be given for the same result, as Python."""
         is_question = self.n is None and isinstance(self.split, str)
+        is_question &= not _is_of_a_run(find(name))
         given = {
             "step": self.step,
             "question": self.split if is_question else None,
@@ -182,9 +185,11 @@ def analyse(
     function = find(name)
     run = run if isinstance(run, Run) else load_run(run)
     _check_options(name, function, options)
-    if "run" in inspect.signature(function).parameters:
-        plain = Provenance(run.name, None, None, None, [], None, seed, options)
-        return Analysed(name, function(run, **options), plain)
+    if _is_of_a_run(function):
+        asked = (split or run.task.default_split) if _takes_a_split(function) else None
+        result = function(run, **({} if asked is None else {"split": asked}), **options)
+        plain = Provenance(run.name, None, asked, None, [], None, seed, options)
+        return Analysed(name, result, plain)
     step = run.loaded_step(step)
     if model is None:
         model = run.model if step is None else run.model_at(step)
@@ -219,6 +224,15 @@ def _batches(
         splits = [s for s, rows in run.task.splits.items() if bool((rows.bridge >= 0).any())]
         return {s: run.task.batch(s, n, seed).to(model.device) for s in splits}
     return run.task.batch(split or "test_ood", n, seed).to(model.device)
+
+
+def _is_of_a_run(function: Callable[..., Result]) -> bool:
+    """Whether an analysis asks a run as a whole rather than a model about some rows."""
+    return "run" in inspect.signature(function).parameters
+
+
+def _takes_a_split(function: Callable[..., Result]) -> bool:
+    return "split" in inspect.signature(function).parameters
 
 
 def _check_options(name: str, function: Callable[..., Result], options: Mapping[str, Any]) -> None:
