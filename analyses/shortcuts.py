@@ -91,10 +91,10 @@ class Shortcuts(Result):
         )
         for version in range(len(self.versions)):
             self._draw(figure, version)
-        figure.update_xaxes(title=self.unit)
+        figure.update_xaxes(title=self.unit, tickvals=self.difficulties)
         figure.update_yaxes(range=[-0.02, 1.05])
         figure.update_yaxes(title="accuracy", col=1)
-        title = f"Answers guessed without reasoning, {self.split}; shaded: guesses are fitted there"
+        title = f"{self.split} answered without reasoning; shaded: where guesses are fitted"
         return styled(figure, title, height=480)
 
     def _draw(self, figure: "go.Figure", version: int) -> None:
@@ -111,7 +111,6 @@ class Shortcuts(Result):
         shown[self.guesses.index(ALL)] = (ALL, {"color": COLOURS[0]})
         shown[self.guesses.index(MAJORITY)] = (MAJORITY, {"color": CONTROL, "dash": "dash"})
         place: dict[str, Any] = {"row": 1, "col": version + 1}
-        figure.add_vrect(*self.trained, fillcolor=INK, opacity=0.06, line_width=0, **place)
         levels, named = [float(level) for level in self.difficulties], set[str]()
         for j, (name, line) in shown.items():
             if name in ("best feature in training", ALL):
@@ -129,15 +128,19 @@ class Shortcuts(Result):
                 **place,
             )
             named.add(name)
+        figure.add_vrect(*self.trained, fillcolor=INK, opacity=0.06, line_width=0, **place)
 
     def summary(self) -> str:
         parts = []
         for i, version in enumerate(self.versions):
-            best, every = self.best_feature(i), self.guesses.index(ALL)
+            best = self.best_feature(i)
+            every, best_share, floor = (
+                f"{float(self.overall[i, j]):.3f}"
+                for j in (self.guesses.index(ALL), best, self.guesses.index(MAJORITY))
+            )
             parts.append(
-                f"{version}: boosted trees on {len(self.guesses) - 2} features "
-                f"{self.overall[i, every]:.3f}, best feature ({self.guesses[best]}) "
-                f"{self.overall[i, best]:.3f}, commonest answer {self.overall[i, 0]:.3f}"
+                f"{version}: boosted trees on {len(self.guesses) - 2} features {every}, best "
+                f"feature ({self.guesses[best]}) {best_share}, commonest answer {floor}"
             )
         return f"without reasoning on {self.split}, {'; '.join(parts)}"
 

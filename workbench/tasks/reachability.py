@@ -12,8 +12,8 @@ In the version `paper` the unreachable rows are graphs of their own kind, and co
 source and target tells them apart well. In the version `matched` they are made in twins: beside
 every reachable row of a split stands an unreachable one of the same number of nodes and edges, in
 which every node has as many edges in and out, and which agrees in all that `local_features` looks
-at (`graphs.draw_twins`). No guess from these features, however clever, is right more often than
-half the time. What that means and does not mean:
+at (`graphs.draw_twins`). Any guess from these features is right for exactly half of a split's rows.
+What that means and does not mean:
 
 - A twin differs in the middle of the path. Of paths of h hops, what lies up to (h−1)//2 edges
   below the source and above the target is the same graph in both; for 5 hops and more that holds
