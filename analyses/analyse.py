@@ -23,6 +23,7 @@ from analyses.reached_set import reached_set
 from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
 from analyses.result import Result
+from analyses.shortcuts import shortcuts
 from analyses.stage_collapse import stage_collapse
 from analyses.trained import Trained
 from analyses.training_curves import training_curves
@@ -51,6 +52,7 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "convergence": convergence,
     "gradient_highway": gradient_highway,
     "reached_set": reached_set,
+    "shortcuts": shortcuts,
 }
 OF_SPLITS = {
     "bridge_alignment",
@@ -90,6 +92,7 @@ class Provenance:
     def arguments(self, name: str, run: str | None = None) -> list[str]:
         """What `analyse` is to be given for the same result, as Python."""
         is_question = self.n is None and isinstance(self.split, str)
+        is_question &= not _is_of_a_run(find(name))
         given = {
             "step": self.step,
             "question": self.split if is_question else None,
@@ -198,9 +201,11 @@ def analyse(
     function = find(name)
     run = run if isinstance(run, Run) else load_run(run)
     _check_options(name, function, options)
-    if "run" in inspect.signature(function).parameters:
-        plain = Provenance(run.name, None, None, None, [], None, seed, options)
-        return Analysed(name, function(run, **options), plain)
+    if _is_of_a_run(function):
+        asked = (split or run.task.default_split) if _takes_a_split(function) else None
+        result = function(run, **({} if asked is None else {"split": asked}), **options)
+        plain = Provenance(run.name, None, asked, None, [], None, seed, options)
+        return Analysed(name, result, plain)
     step = run.loaded_step(step)
     if model is None:
         model = run.model if step is None else run.model_at(step)
@@ -254,6 +259,15 @@ def _where(
     if isinstance(batches, dict):
         return list(batches)
     return split or question or _default_split(name, run)
+
+
+def _is_of_a_run(function: Callable[..., Result]) -> bool:
+    """Whether an analysis asks a run as a whole rather than a model about some rows."""
+    return "run" in inspect.signature(function).parameters
+
+
+def _takes_a_split(function: Callable[..., Result]) -> bool:
+    return "split" in inspect.signature(function).parameters
 
 
 def _check_options(name: str, function: Callable[..., Result], options: Mapping[str, Any]) -> None:

@@ -79,6 +79,7 @@ def band(
     return go.Scatter(
         x=[*x, *reversed(x)],
         y=[*high, *reversed(low)],
+        mode="lines",
         fill="toself",
         fillcolor=f"rgba({red},{green},{blue},0.15)",
         line={"width": 0},

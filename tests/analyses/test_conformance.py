@@ -15,14 +15,17 @@ NAMES = [
     "realigned_answer",
     "training_curves",
     "answers",
+    "shortcuts",
 ]
-OF_HISTORIES = ("stage_collapse", "training_curves")
+OF_RUNS = ("stage_collapse", "training_curves", "shortcuts")
 
 
 @pytest.fixture(params=NAMES)
-def analysed(request, make_run, run_with_history):
+def analysed(request, make_run, run_with_history, graph_run):
     from analyses import analyse
 
+    if request.param == "shortcuts":
+        return analyse("shortcuts", graph_run)
     if request.param == "stage_collapse":
         flat = [0.1, 0.5, 0.9, 0.9, 0.1, 0.1]
         return analyse("stage_collapse", run_with_history(flat, flat))
@@ -79,7 +82,7 @@ def test_files_are_written_under_the_analysis_name(analysed, tmp_path):
     assert all(path.stem == analysed.name and path.stat().st_size > 0 for path in paths)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in OF_HISTORIES])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in OF_RUNS])
 def test_an_analysis_leaves_lasting_hooks_alone_and_none_of_its_own(name, make_run):
     from analyses import analyse
 
