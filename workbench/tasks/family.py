@@ -13,8 +13,9 @@ from workbench.config import nearest
 FURTHEST = 12  # generations that have a word
 
 SPECIALS = ("<pad>", "<cls>", "<sep>")
-NAMES = tuple(
-    "Ada Ben Cora Dan Ella Finn Gwen Hugo Ida Jon Kim Lars Maya Noah Oda Per Ruth Sven Tess Uma".split()
+NAMES = (
+    *("Ada", "Ben", "Cora", "Dan", "Ella", "Finn", "Gwen", "Hugo", "Ida", "Jon"),
+    *("Kim", "Lars", "Maya", "Noah", "Oda", "Per", "Ruth", "Sven", "Tess", "Uma"),
 )
 UP = ("parent", "grandparent", *(f"ancestor{n}" for n in range(3, FURTHEST + 1)))
 DOWN = ("child", "grandchild", *(f"descendant{n}" for n in range(3, FURTHEST + 1)))
@@ -79,7 +80,7 @@ def solve(facts: Sequence[Fact], query: Fact) -> bool:
 
 
 def read(text: str) -> tuple[list[Fact], Fact]:
-    """Facts and query of a text such as "Ada is the parent of Ben . query : Ben is the child of Ada".
+    """Facts and query of a text such as "Ada is the parent of Ben . query : Ben is the child of …".
 
     Raises:
         ValueError: The text is empty, has an unknown name, relation or other word, a fact that is

@@ -38,7 +38,7 @@ from workbench.tasks.deep import (
     firsts,
     widened,
 )
-from workbench.tasks.family import FURTHEST, NAMES, SPECIALS, WORDS, kinship, read
+from workbench.tasks.family import FURTHEST, NAMES, SPECIALS, WORDS, kinship, read, solve
 from workbench.tasks.stories import (
     QUESTION,
     Stories,
@@ -115,16 +115,15 @@ class Kinship(DeepTask):
 
     def question(self, text: str) -> DeepBatch:
         facts, query = read(text)
-        related = kinship(facts, query.one, query.other)
         numbers = [
             [NAMES.index(one), generations, NAMES.index(other)]
             for one, generations, other in (*facts, query)
         ]
-        answer = np.array([int(related.generations == query.generations)])
+        answer = np.array([int(solve(facts, query))])
         story = Stories(
             np.array([numbers[:-1]]), np.array([len(facts)]), np.array(numbers[-1:]), answer
         )
-        batch = _batch(story, related.steps)
+        batch = _batch(story, kinship(facts, query.one, query.other).steps)
         self._check_length(int(batch.length))
         return batch
 
