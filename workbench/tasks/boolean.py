@@ -53,7 +53,7 @@ from workbench.vocabulary import WordVocabulary
 CLS = 1
 HELD = 3  # outer levels that twins share at most; deeper, twins become rare: 15 % at 3, 2 % at 6
 TRIES = 8  # random orders in which a twin is looked for
-PATIENCE = 50  # draws in a row that bring nothing new before giving up
+PATIENCE = 20  # draws in a row that bring nothing new before giving up
 
 
 class BooleanConfig(DeepConfig):

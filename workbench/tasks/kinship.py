@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Int, Num
+from jaxtyping import Bool, Int, Num
 from pydantic import model_validator
 
 from workbench.tasks.batch import Batch, DeepBatch
@@ -213,7 +213,7 @@ def _surplus(counts: Int[np.ndarray, "batch 4"]) -> Rows:
     return counts[:, 0] - counts[:, 1] - counts[:, 3]
 
 
-def _there(story: Stories) -> Num[np.ndarray, "batch fact"]:
+def _there(story: Stories) -> Bool[np.ndarray, "batch fact"]:
     return np.arange(story.facts.shape[1]) < story.n_facts[:, None]
 
 

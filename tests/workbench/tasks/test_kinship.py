@@ -35,14 +35,19 @@ for version in ("paper", "matched"):
 """
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
-def task(request):
-    return build_task("kinship", version=request.param, **SIZES)
-
-
 @pytest.fixture(scope="module")
-def matched():
-    return build_task("kinship", version="matched", **SIZES)
+def tasks():
+    return {version: build_task("kinship", version=version, **SIZES) for version in VERSIONS}
+
+
+@pytest.fixture(params=VERSIONS)
+def task(request, tasks):
+    return tasks[request.param]
+
+
+@pytest.fixture
+def matched(tasks):
+    return tasks["matched"]
 
 
 def told(text):
@@ -174,6 +179,14 @@ def test_equal_seeds_give_equal_bytes_whatever_the_hash_seed():
         for seed in ("1", "2")
     ]
     assert said[0] == said[1] and len(said[0].splitlines()) == 2
+
+
+def test_features_of_a_row_do_not_hang_on_its_neighbours(task):
+    batch = task.split("test")
+    features = task.local_features(batch)
+    for row in range(0, len(batch), 23):
+        alone = task.local_features(batch[row : row + 1].trimmed())
+        assert alone == {name: values[row : row + 1] for name, values in features.items()}
 
 
 def test_different_seeds_give_different_stories(task):
