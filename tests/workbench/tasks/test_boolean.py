@@ -21,7 +21,8 @@ import hashlib
 from dataclasses import fields
 from workbench.tasks import build_task
 for version in ("paper", "matched"):
-    task = build_task("boolean", seed=3, version=version, n_train=9, n_valid=4, n_test=6, test_depths=[2, 5, 9])
+    sizes = dict(n_train=9, n_valid=4, n_test=6, test_depths=[2, 5, 9])
+    task = build_task("boolean", seed=3, version=version, **sizes)
     digest = hashlib.sha256(repr(task.shortcuts("test")).encode())
     for split, batch in task.splits.items():
         digest.update(split.encode())
