@@ -47,12 +47,16 @@ OF_SPLITS = {
     "realignment",
 }  # given every split unless one is named
 
+OF_TASK = {"bridge_words"}  # arguments of analyses that the run's task answers
+
 
 @dataclass(frozen=True)
 class Provenance:
     """Which run, weights, rows and interventions a result is of."""
 
     run: str
+    recipe: str
+    """Of which recipe the run is."""
     step: int | None
     split: str | list[str] | None
     loops: int | None
@@ -63,7 +67,8 @@ class Provenance:
 
     def line(self) -> str:
         """In a few words, as plotly shows them literally."""
-        parts = [self.run, "final weights" if self.step is None else f"step {self.step}"]
+        run = self.run if self.run == self.recipe else f"{self.run} (recipe {self.recipe})"
+        parts = [run, "final weights" if self.step is None else f"step {self.step}"]
         if self.split is not None:
             parts.append(self.split if isinstance(self.split, str) else ", ".join(self.split))
         if self.n is not None:
@@ -182,8 +187,18 @@ def analyse(
     function = find(name)
     run = run if isinstance(run, Run) else load_run(run)
     _check_options(name, function, options)
+    if split is not None and question is not None:
+        raise ConfigError("split and question both say which rows to look at; give one of the two")
     if "run" in inspect.signature(function).parameters:
-        plain = Provenance(run.name, None, None, None, [], None, seed, options)
+        unused = {"step": step, "split": split, "question": question, "loops": n_loops}
+        given = [
+            key for key, value in (unused | {"edits": edits or None}).items() if value is not None
+        ]
+        if given:
+            raise ConfigError(
+                f"{name} reads the history of a run, where {', '.join(given)} say nothing"
+            )
+        plain = Provenance(run.name, run.recipe.name, None, None, None, [], None, seed, options)
         return Analysed(name, function(run, **options), plain)
     step = run.loaded_step(step)
     if model is None:
@@ -194,14 +209,22 @@ def analyse(
         raise ConfigError(f"edits are of one batch; name a --split for {name}")
     rows = next(iter(batches.values())) if isinstance(batches, dict) else batches
     with model.hooks(fwd_hooks=edit_hooks(made, model, rows)):
-        result = function(model, batches, n_loops=n_loops, **options)
+        result = function(model, batches, n_loops=n_loops, **_known(function, run), **options)
     where = list(batches) if isinstance(batches, dict) else (split or question or "test_ood")
     count = None if question else n
     return Analysed(
         name,
         result,
-        Provenance(run.name, step, where, n_loops, to_plain(made), count, seed, options),
+        Provenance(
+            run.name, run.recipe.name, step, where, n_loops, to_plain(made), count, seed, options
+        ),
     )
+
+
+def _known(function: Callable[..., Result], run: Run) -> dict[str, Any]:
+    """What the task knows and the analysis asks for."""
+    asked = inspect.signature(function).parameters.keys() & OF_TASK
+    return {name: getattr(run.task, name) for name in asked}
 
 
 def _batches(
@@ -225,7 +248,7 @@ def _check_options(name: str, function: Callable[..., Result], options: Mapping[
     kinds = {
         parameter.name: parameter.annotation
         for parameter in inspect.signature(function).parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "n_loops"
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in {"n_loops", *OF_TASK}
     }
     for option, value in options.items():
         if option not in kinds:
