@@ -17,7 +17,7 @@ from analyses.realignment import ALPHAS, CONTROL_DASH, DASHES, NAMES, Target
 from analyses.result import Result
 from workbench.edits import Realign
 from workbench.models.depth import DepthModel
-from workbench.tasks.batch import Batch
+from workbench.tasks.batch import PAD, Batch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,6 +160,7 @@ def realigned_answer(
     target: Literal["decoded", "phi", "bridge"] = "decoded",
     alphas: Sequence[float] = ALPHAS,
     top: int = 5,
+    bridge_words: Sequence[int] | None = None,
 ) -> RealignedAnswer:
     """Answers of single questions with the bridge's state realigned between loops.
 
@@ -172,6 +173,8 @@ def realigned_answer(
         target: The word whose embedding it is.
         alphas: Shares for the curve.
         top: Answers to keep; a smaller vocabulary gives as many as it has.
+        bridge_words: Tokens that the control draws from; by default the bridges of the batch, or
+            any word if they are all one. `analyse` gives those of the run's task.
 
     Raises:
         ValueError: There is one loop only, or no question has a bridge.
@@ -184,7 +187,7 @@ def realigned_answer(
     before = _answers(model, batch, n_loops, None)
     after = _answers(model, batch, n_loops, Realign(alpha=alpha, scale=scale, target=target))
     token = torch.maximum(before, after).topk(min(top, before.shape[-1])).indices
-    wrong = _with_other_bridges(model, batch)
+    wrong = _with_other_bridges(batch, bridge_words or _words_for_bridges(model, batch))
 
     def curve(rows: Batch, aim: Target) -> Float[Tensor, "share batch"]:
         edits = [Realign(alpha=share, scale=scale, target=aim) for share in alphas]
@@ -224,13 +227,18 @@ def _of_answer(probabilities: Float[Tensor, "batch d_vocab"], batch: Batch) -> T
     return probabilities.gather(1, batch.answer[:, None])[:, 0]
 
 
-def _with_other_bridges(model: DepthModel, batch: Batch) -> Batch:
-    """Each row several times over, with another word in place of each bridge."""
+def _words_for_bridges(model: DepthModel, batch: Batch) -> list[int]:
+    found = batch.bridge[batch.bridge >= 0].unique().tolist()
+    return found if len(found) > 1 else list(range(PAD + 1, model.cfg.d_vocab))
+
+
+def _with_other_bridges(batch: Batch, words: Sequence[int]) -> Batch:
+    """Each row several times over, with another of the words in place of each bridge."""
     copies = max(1, OTHERS // len(batch))
     rows = batch[torch.arange(len(batch), device=batch.tokens.device).repeat_interleave(copies)]
-    n_words = model.cfg.d_vocab
     generator = torch.Generator().manual_seed(0)
-    # Never 0, which would be the bridge itself, nor the padding, which is word 0
-    away = torch.randint(1, n_words - 1, rows.bridge.shape, generator=generator)
-    other = 1 + (rows.bridge - 1 + away.to(rows.bridge)) % (n_words - 1)
+    chance = torch.rand(*rows.bridge.shape, len(words), generator=generator).to(rows.tokens.device)
+    pool = torch.tensor(words, device=rows.tokens.device)
+    itself = pool == rows.bridge[..., None]
+    other = pool[chance.masked_fill(itself, -1).argmax(-1)]
     return replace(rows, bridge=other.where(rows.bridge >= 0, rows.bridge))

@@ -5,16 +5,21 @@ training chains it first rises (the chains are memorised in one loop) and then c
 model starts to compose and test accuracy jumps.
 
 The change is found by a test for a step down. The series is taken from the first measurement that
-reaches nine tenths of its maximum; of all ways to cut it in two, the statistic is the largest
-standardised fall in the mean, and its p-value comes from the same statistic on shuffled series.
+reaches nine tenths of its maximum; of all ways to cut it in two, the statistic is the largest fall
+of the mean, weighted by the lengths of the parts, in units of the usual change from one measurement
+to the next.
 
-Neighbouring measurements of one run resemble each other, which shuffling does not keep, so that the
-p-value is too small for a slow drift; a fall of less than a tenth is therefore no collapse, however
-small its p-value.
+Neighbouring measurements of one run resemble each other, so that shuffled series would be no fair
+comparison: a slow drift, too, falls further than they do. The p-value comes from the same statistic
+on random walks of the same length, which drift as far as any series whose changes are independent
+of its course. Noise that forgets its past, at once or slowly (AR(1)), falls less far in these
+units, so that for it the p-value is too large rather than too small. A fall of less than a tenth is
+no collapse, however small its p-value; a steady decline of more is one, at its middle.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,8 +38,10 @@ if TYPE_CHECKING:
 
     from workbench.runs import Run
 
-SHUFFLES = 2_000
+WALKS = 2_000
+USUAL = 0.75  # share of changes, from the least on, that are usual; a collapse may take the others
 SIGNIFICANT = 0.01
+SMALLEST_CHANGE = 1e-3  # one row of a thousand
 SMALLEST_FALL = 0.1  # a fall in accuracy of less is no collapse, however sure
 
 
@@ -235,17 +242,31 @@ def rise_of(series: Sequence[float]) -> Change:
 
 
 def step_down(values: np.ndarray, seed: int = 0) -> Change:
-    """The best cut of a series into a higher and a lower part, with a permutation p-value."""
-    if len(values) < 4:
+    """The best cut of a series into a higher and a lower part, with its p-value."""
+    if len(values) < 4 or np.ptp(values) == 0:
         return Change(None, 0.0, 1.0)
-    statistic = _cut_statistics(values[None])[0]
-    at = int(statistic.argmax()) + 1
-    rng = np.random.default_rng(seed)
-    shuffled = rng.permuted(np.tile(values, (SHUFFLES, 1)), axis=1)
-    null = _cut_statistics(shuffled).max(1)
-    p_value = (1 + int((null >= statistic.max() - 1e-12).sum())) / (1 + SHUFFLES)
+    falls = _cut_statistics(values[None])[0]
+    at = int(falls.argmax()) + 1
     size = float(values[:at].mean() - values[at:].mean())
-    return Change(at, size, p_value)
+    # Changes of none at all, as on a plateau, are smaller than what is measured can tell
+    statistic = falls.max() / max(float(_usual_change(values[None])[0]), SMALLEST_CHANGE)
+    further = int((_falls_of_walks(len(values), seed) >= statistic).sum())
+    return Change(at, size, (1 + further) / (1 + WALKS))
+
+
+@lru_cache(maxsize=64)
+def _falls_of_walks(length: int, seed: int) -> np.ndarray:
+    """The statistic of each of `WALKS` random walks."""
+    rng = np.random.default_rng(seed)
+    walks = rng.normal(size=(WALKS, length)).cumsum(1)
+    return _cut_statistics(walks).max(1) / _usual_change(walks)
+
+
+def _usual_change(rows: np.ndarray) -> np.ndarray:
+    """Root mean square of the changes that are usual, of each row."""
+    changes = np.sort(np.abs(np.diff(rows, axis=1)), axis=1)
+    usual = changes[:, : max(1, int(USUAL * changes.shape[1]))]
+    return np.sqrt((usual**2).mean(1))
 
 
 def _cut_statistics(rows: np.ndarray) -> np.ndarray:

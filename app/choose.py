@@ -8,12 +8,12 @@ import streamlit as st
 from app import address, session
 from app.address import URL
 from app.session import Chosen
-from app.show import attempt
+from app.show import attempt, literal
 from workbench.config import nearest
 from workbench.devices import devices
 from workbench.edits import parse_edits
 from workbench.recipe import recipe_names
-from workbench.runs import run_folders
+from workbench.runs import run_folders, where_runs_are
 
 AS_TRAINED = "as trained"
 MOST_LOOPS = 8
@@ -34,8 +34,8 @@ def sidebar() -> None:
     if not names:
         recipe = next(iter(recipe_names()), "RECIPE")
         st.info(
-            "There is no run here yet, neither in `runs/` nor in `checkpoints/`. "
-            f"Train one: `workbench train {recipe}`"
+            f"There is no run here yet; {literal(where_runs_are())}. "
+            f"Or train one: `workbench train {recipe}`"
         )
         st.stop()
     address.pull("run", names[0])

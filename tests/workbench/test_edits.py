@@ -159,7 +159,7 @@ def test_patching_the_last_state_of_another_question_gives_its_answer(model, bat
     edit = {"do": "patch", "place": POST, "question": other, "loops": [2]}
     patched, _ = run(model, batch, edit, names_filter=POST)
     own, _ = run(model, world.question(other), names_filter=POST)
-    torch.testing.assert_close(patched, own.expand(4, -1, -1))
+    torch.testing.assert_close(patched, own.expand(4, -1, -1))  # batches of 4 and of 1: other sums
 
 
 def test_patching_from_a_loop_puts_that_loops_values(model, batch):
