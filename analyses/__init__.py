@@ -7,12 +7,12 @@
 from analyses.analyse import ANALYSES, Analysed, analyse, find
 from analyses.attention import attention
 from analyses.bridge_alignment import bridge_alignment
-from analyses.gate_maps import gate_maps
 from analyses.compute_frontier import compute_frontier
 from analyses.convergence import convergence
+from analyses.gate_maps import gate_maps
 from analyses.gradient_highway import gradient_highway
-from analyses.reached_set import reached_set
 from analyses.logit_lens import logit_lens
+from analyses.reached_set import reached_set
 from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
 from analyses.result import Result

@@ -18,8 +18,8 @@ from analyses.gate_maps import gate_maps
 from analyses.gradient_highway import gradient_highway
 from analyses.labels import literal
 from analyses.logit_lens import logit_lens
-from analyses.realigned_answer import realigned_answer
 from analyses.reached_set import reached_set
+from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
 from analyses.result import Result
 from analyses.stage_collapse import stage_collapse
@@ -208,7 +208,7 @@ def analyse(
     where = _where(name, run, split, question, batches)
     supplied = dict(options)
     if "trained" in inspect.signature(function).parameters:
-        supplied["trained"] = Trained.of(run, where if question is None else None)
+        supplied["trained"] = Trained.of(run, None if question else split or _default_split(name, run))
     with model.hooks(fwd_hooks=edit_hooks(made, model, rows)):
         result = function(model, batches, n_loops=n_loops, **supplied)
     count = None if question else n
@@ -238,7 +238,7 @@ def _batches(
 
 
 def _default_split(name: str, run: Run) -> str:
-    """The split that is looked at if none is named: where generalising is hardest, if told apart."""
+    """The split that is looked at if none is named."""
     if name not in OF_DEFAULT and "test_ood" in run.task.splits:
         return "test_ood"
     return run.task.default_split
