@@ -1,4 +1,4 @@
-"""Do the states settle? Steps between loops, distance to their end, and the loop's Jacobian."""
+"""Do the states settle? Steps from loop to loop, distance to the end, and the loop's Jacobian."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -161,7 +161,19 @@ def convergence(
         step, to_last = _distances(each, batch, loops)
         radius = _radii(each, few, loops, places)
         found += [torch.stack(bootstrap(values)) for values in (step, to_last, radius)]
-    return Convergence(*found, tuple(places), len(batch), len(few), model.n_loops)
+    step, to_last, radius, *untrained = found
+    return Convergence(
+        step=step,
+        to_last=to_last,
+        radius=radius,
+        step_untrained=untrained[0],
+        to_last_untrained=untrained[1],
+        radius_untrained=untrained[2],
+        at=tuple(places),
+        n=len(batch),
+        n_radius=len(few),
+        trained_loops=model.n_loops,
+    )
 
 
 @torch.no_grad()

@@ -45,7 +45,10 @@ def frontier_figure(found: "ComputeFrontier") -> go.Figure:
         **small,
     )
     figure.add_trace(heat, row=1, col=1)
-    controls = [list(values) for values in zip(*map(_listed, columns.values()), strict=True)]
+    controls = [
+        list(values)
+        for values in zip(*(shares.tolist() for shares in columns.values()), strict=True)
+    ]
     figure.add_trace(go.Heatmap(z=controls, x=list(columns), y=rows, **cells), row=1, col=2)
     _draw_frontier(figure, found)
     _draw_range(figure, found)
@@ -114,7 +117,3 @@ def _draw_range(figure: go.Figure, found: "ComputeFrontier") -> None:
     figure.add_shape(**ends, line=line, row=1, col=1)
     name = f"trained: {first}–{last} loops, {least}–{most} {found.unit}"
     legend_line(figure, name, "dash", RANGE, width=3)
-
-
-def _listed(values: object) -> list[float]:
-    return values.tolist()  # type: ignore[attr-defined, no-any-return]
