@@ -134,12 +134,21 @@ def analyse(
     with model.hooks(fwd_hooks=edit_hooks(made, model, rows)):
         supplied = _supplied(function, run, where)
         result = function(model, batches, n_loops=n_loops, **supplied, **options)
-    count, plain = None if question else n, to_plain(made)
+    count, plain_edits = None if question else n, to_plain(made)
     return Analysed(
         name,
         result,
         Provenance(
-            run.name, run.recipe.name, step, where, question, n_loops, plain, count, seed, options
+            run.name,
+            run.recipe.name,
+            step,
+            where,
+            question,
+            n_loops,
+            plain_edits,
+            count,
+            seed,
+            options,
         ),
     )
 
