@@ -190,14 +190,8 @@ def analyse(
     if split is not None and question is not None:
         raise ConfigError("split and question both say which rows to look at; give one of the two")
     if "run" in inspect.signature(function).parameters:
-        unused = {"step": step, "split": split, "question": question, "loops": n_loops}
-        given = [
-            key for key, value in (unused | {"edits": edits or None}).items() if value is not None
-        ]
-        if given:
-            raise ConfigError(
-                f"{name} reads the history of a run, where {', '.join(given)} say nothing"
-            )
+        given = {"step": step, "split": split, "question": question, "loops": n_loops}
+        _refuse_for_history(name, given | {"edits": edits or None})
         plain = Provenance(run.name, run.recipe.name, None, None, None, [], None, seed, options)
         return Analysed(name, function(run, **options), plain)
     step = run.loaded_step(step)
@@ -219,6 +213,15 @@ def analyse(
             run.name, run.recipe.name, step, where, n_loops, to_plain(made), count, seed, options
         ),
     )
+
+
+def _refuse_for_history(name: str, given: Mapping[str, Any]) -> None:
+    """Refuse what only an analysis of a model's answers could use."""
+    unused = [key for key, value in given.items() if value is not None]
+    if unused:
+        raise ConfigError(
+            f"{name} reads the history of a run, where {', '.join(unused)} say nothing"
+        )
 
 
 def _known(function: Callable[..., Result], run: Run) -> dict[str, Any]:
