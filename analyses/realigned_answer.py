@@ -6,7 +6,7 @@ answer is read, before and after, and the true answer's probability over α.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -188,13 +188,8 @@ def realigned_answer(
     after = _answers(model, batch, n_loops, Realign(alpha=alpha, scale=scale, target=target))
     token = torch.maximum(before, after).topk(min(top, before.shape[-1])).indices
     wrong = _with_other_bridges(batch, bridge_words or _words_for_bridges(model, batch))
-
-    def curve(rows: Batch, aim: Target) -> Float[Tensor, "share batch"]:
-        edits = [Realign(alpha=share, scale=scale, target=aim) for share in alphas]
-        found = [_of_answer(_answers(model, rows, n_loops, edit), rows) for edit in edits]
-        return torch.stack(found)
-
-    control = curve(wrong, "bridge").unflatten(1, (len(batch), -1)).mean(2)
+    moves = [{"alpha": share, "scale": scale} for share in alphas]
+    control = _curve(model, wrong, n_loops, "bridge", moves)
     return RealignedAnswer(
         token=token.cpu(),
         before=before.gather(1, token).cpu(),
@@ -204,14 +199,26 @@ def realigned_answer(
         answer=batch.answer.cpu(),
         answer_before=_of_answer(before, batch).cpu(),
         answer_after=_of_answer(after, batch).cpu(),
-        curve=torch.stack([curve(batch, aim) for aim in KNOWN]).cpu(),
-        control=control.cpu(),
+        curve=torch.stack([_curve(model, batch, n_loops, aim, moves) for aim in KNOWN]).cpu(),
+        control=control.unflatten(1, (len(batch), -1)).mean(2).cpu(),
         alphas=tuple(alphas),
         alpha=alpha,
         scale=scale,
         target=target,
         words=model.tokenizer.words if model.tokenizer else tuple(map(str, range(len(model.W_E)))),
     )
+
+
+def _curve(
+    model: DepthModel,
+    batch: Batch,
+    n_loops: int | None,
+    target: Target,
+    moves: Sequence[Mapping[str, Any]],
+) -> Float[Tensor, "share batch"]:
+    """Probability of the true answer after each move onto the target's embedding."""
+    edits = [Realign(target=target, **move) for move in moves]
+    return torch.stack([_of_answer(_answers(model, batch, n_loops, e), batch) for e in edits])
 
 
 def _answers(

@@ -5,6 +5,7 @@ recipe.yaml · history.jsonl · model.safetensors · steps/{step}.safetensors ·
 
 import json
 import os
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -138,19 +139,27 @@ def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path)
     Raises:
         FileError: A tensor is missing, unexpected or of another shape.
     """
+    check_fits(model, {name: tensor.shape for name, tensor in weights.items()}, path)
+    model.load_state_dict(weights)
+
+
+def check_fits(model: torch.nn.Module, shapes: Mapping[str, torch.Size], path: Path) -> None:
+    """Refuse weights of these names and shapes if they are not the model's.
+
+    Raises:
+        FileError: A tensor is missing, unexpected or of another shape.
+    """
     own = model.state_dict()
-    missing, unexpected = sorted(own.keys() - weights.keys()), sorted(weights.keys() - own.keys())
+    missing, unexpected = sorted(own.keys() - shapes.keys()), sorted(shapes.keys() - own.keys())
     if missing or unexpected:
         parts = [f"lacks {', '.join(missing)}"] if missing else []
         parts += [f"holds {', '.join(unexpected)} besides"] if unexpected else []
         raise FileError(f"{path} {' and '.join(parts)}; it belongs to another model")
-    for name, tensor in weights.items():
-        if tensor.shape != own[name].shape:
+    for name, shape in shapes.items():
+        if shape != own[name].shape:
             raise FileError(
-                f"{path}: {name} is {list(tensor.shape)}; the recipe's model has "
-                f"{list(own[name].shape)}"
+                f"{path}: {name} is {list(shape)}; the recipe's model has {list(own[name].shape)}"
             )
-    model.load_state_dict(weights)
 
 
 def run_roots() -> list[Path]:
