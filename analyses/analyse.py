@@ -208,7 +208,9 @@ def analyse(
     where = _where(name, run, split, question, batches)
     supplied = dict(options)
     if "trained" in inspect.signature(function).parameters:
-        supplied["trained"] = Trained.of(run, None if question else split or _default_split(name, run))
+        supplied["trained"] = Trained.of(
+            run, None if question else split or _default_split(name, run)
+        )
     with model.hooks(fwd_hooks=edit_hooks(made, model, rows)):
         result = function(model, batches, n_loops=n_loops, **supplied)
     count = None if question else n
