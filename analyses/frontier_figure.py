@@ -52,7 +52,8 @@ def frontier_figure(found: "ComputeFrontier") -> go.Figure:
     figure.add_trace(go.Heatmap(z=controls, x=list(columns), y=rows, **cells), row=1, col=2)
     _draw_frontier(figure, found)
     _draw_range(figure, found)
-    figure.update_xaxes(title="read after loop", dtick=1, row=1, col=1)
+    across = [0.5, found.n_loops + 0.5]
+    figure.update_xaxes(title="read after loop", dtick=1, range=across, row=1, col=1)
     figure.update_xaxes(side="bottom", tickangle=0, row=1, col=2)
     figure.update_yaxes(title=found.unit, type="category", row=1, col=1)
     figure.update_yaxes(type="category", row=1, col=2)
@@ -81,7 +82,12 @@ def _draw_frontier(figure: go.Figure, found: "ComputeFrontier") -> None:
             "color": FRONTIER,
         },
         mode="markers",
-        marker={"color": FRONTIER, "size": 10, "line": {"color": "white", "width": 1}},
+        marker={
+            "color": FRONTIER,
+            "size": 17,
+            "symbol": "circle-open",
+            "line": {"color": FRONTIER, "width": 3},
+        },
         name="3/4 of the way from chance to the ceiling",
         hovertemplate="%{y}: after %{x:.2f} loops<extra></extra>",
         row=1,

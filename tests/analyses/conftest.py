@@ -51,6 +51,35 @@ def graph_run(tmp_path_factory):
     return Run(folder)
 
 
+GRAPH_RECIPE = """
+name: tiny
+task: {name: reachability, n_train: 200, n_valid: 20, n_test: 20, test_hops: [1, 2, 4]}
+model: {family: depth_recurrent, n_loops: 3, max_loops: 6, d_model: 16, n_heads: 2, n_layers: 1,
+        d_mlp: 32, positional_embedding_type: none}
+training: {steps: 6, batch_size: 32, loops: [2, 3], measure: {every: 3, n: 20},
+           save: {dense_every: 3, dense_until: 6}}
+"""
+
+
+@pytest.fixture(scope="session")
+def make_graph_run(tmp_path_factory):
+    """Train a depth-recurrent model on graphs for six steps, once a session."""
+    from workbench.recipe import load_recipe
+    from workbench.runs import load_run
+    from workbench.training import train
+
+    made = []
+
+    def make():
+        if not made:
+            folder = tmp_path_factory.mktemp("graphs")
+            (folder / "recipe.yaml").write_text(GRAPH_RECIPE)
+            made.append(load_run(train(load_recipe(folder / "recipe.yaml"), folder / "run", True)))
+        return made[0]
+
+    return make
+
+
 @pytest.fixture
 def run_with_history(make_run, tmp_path):
     """A run whose history is planted: Stage-1 on train_id, final accuracy on test_id."""

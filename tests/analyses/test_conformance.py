@@ -16,20 +16,31 @@ NAMES = [
     "training_curves",
     "answers",
     "shortcuts",
+    "compute_frontier",
+    "convergence",
+    "gradient_highway",
+    "reached_set",
 ]
 OF_RUNS = ("stage_collapse", "training_curves", "shortcuts")
+OF_GRAPHS = ("reached_set", "shortcuts")
+
+
+@pytest.fixture
+def run_for(make_run, make_graph_run):
+    """A run that an analysis can look at."""
+    return lambda name: make_graph_run() if name in OF_GRAPHS else make_run("discoloop")
 
 
 @pytest.fixture(params=NAMES)
-def analysed(request, make_run, run_with_history, graph_run):
+def analysed(request, run_for, run_with_history):
     from analyses import analyse
 
     if request.param == "shortcuts":
-        return analyse("shortcuts", graph_run)
+        return analyse("shortcuts", run_for("shortcuts"))
     if request.param == "stage_collapse":
         flat = [0.1, 0.5, 0.9, 0.9, 0.1, 0.1]
         return analyse("stage_collapse", run_with_history(flat, flat))
-    return analyse(request.param, make_run("discoloop"), n=10)
+    return analyse(request.param, run_for(request.param), n=10)
 
 
 def test_all_analyses_are_held_to_this_contract():
@@ -83,16 +94,17 @@ def test_files_are_written_under_the_analysis_name(analysed, tmp_path):
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OF_RUNS])
-def test_an_analysis_leaves_lasting_hooks_alone_and_none_of_its_own(name, make_run):
+def test_an_analysis_leaves_lasting_hooks_alone_and_none_of_its_own(name, run_for):
     from analyses import analyse
 
-    run = make_run("discoloop")
+    run = run_for(name)
     model = run.model.twin()
-    batch = run.task.batch("test_ood", 5)
+    split = "test_ood" if "test_ood" in run.task.splits else "test"
+    batch = run.task.batch(split, 5)
     plain = model(**batch.inputs)
     model.add_hook("blocks.0.hook_attn_out", lambda t, hook: t + 0.5)
     shifted = model(**batch.inputs)
-    analyse(name, run, n=5, split="test_ood", model=model)
+    analyse(name, run, n=5, split=split, model=model)
     assert (model(**batch.inputs) == shifted).all()
     model.reset_hooks()
     assert (model(**batch.inputs) == plain).all()
