@@ -13,6 +13,7 @@ from analyses.convergence import convergence
 from analyses.gate_maps import gate_maps
 from analyses.gradient_highway import gradient_highway
 from analyses.logit_lens import logit_lens
+from analyses.graph_states import graph_states
 from analyses.reached_set import reached_set
 from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
@@ -31,6 +32,7 @@ __all__ = [
     "compute_frontier",
     "convergence",
     "gradient_highway",
+    "graph_states",
     "reached_set",
     "find",
     "gate_maps",

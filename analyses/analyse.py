@@ -3,9 +3,9 @@
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -17,6 +17,7 @@ from analyses.convergence import convergence
 from analyses.export import page
 from analyses.gate_maps import gate_maps
 from analyses.gradient_highway import gradient_highway
+from analyses.graph_states import graph_states
 from analyses.labels import literal
 from analyses.logit_lens import logit_lens
 from analyses.reached_set import reached_set
@@ -51,6 +52,7 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "convergence": convergence,
     "gradient_highway": gradient_highway,
     "reached_set": reached_set,
+    "graph_states": graph_states,
 }
 OF_SPLITS = {
     "bridge_alignment",
@@ -117,6 +119,12 @@ class Analysed:
 
         return subtitled(self.result.figure(), self.provenance.line())
 
+    def shown(self, **view: Any) -> "Analysed":
+        """The same numbers with another picture; `view` are options that only the figure heeds."""
+        result = replace(cast(Any, self.result), **view)
+        options = self.provenance.options | view
+        return replace(self, result=result, provenance=replace(self.provenance, options=options))
+
     def to_frame(self) -> "pd.DataFrame":
         """The result's numbers as a tidy table."""
         return self.result.to_frame()
@@ -180,8 +188,6 @@ def analyse(
         name: The analysis, one of `ANALYSES`.
         run: A run, its folder or its name.
         step: A saved step; the final weights by default.
-        split: Whose rows to look at; by default every split; where one is wanted, test_ood or the
-            split that the task is judged on.
         split: Whose rows to look at; by default every split, or one where one is wanted: test_ood,
             or else the split that runs are judged on.
         question: One typed question in place of a split.

@@ -11,6 +11,7 @@ st.caption(
     "Does the second hop then work, without any training?"
 )
 chosen = choose.run()
+choose.needs(chosen, "readout", "vocabulary", "Realignment moves a bridge onto a word's embedding")
 question = choose.question(chosen)
 move = choose.realign()
 found = attempt(session.analysed, "realigned_answer", chosen, question=question, **move)
