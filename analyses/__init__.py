@@ -12,6 +12,7 @@ from analyses.compute_frontier import compute_frontier
 from analyses.convergence import convergence
 from analyses.gate_maps import gate_maps
 from analyses.gradient_highway import gradient_highway
+from analyses.graph_states import graph_states
 from analyses.logit_lens import logit_lens
 from analyses.reached_set import reached_set
 from analyses.realigned_answer import realigned_answer
@@ -32,6 +33,7 @@ __all__ = [
     "compute_frontier",
     "convergence",
     "gradient_highway",
+    "graph_states",
     "reached_set",
     "find",
     "gate_maps",

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,6 +15,7 @@ from analyses.compute_frontier import compute_frontier
 from analyses.convergence import convergence
 from analyses.gate_maps import gate_maps
 from analyses.gradient_highway import gradient_highway
+from analyses.graph_states import graph_states
 from analyses.logit_lens import logit_lens
 from analyses.reached_set import reached_set
 from analyses.realigned_answer import realigned_answer
@@ -29,9 +30,6 @@ from workbench.edits import Edit, edit_hooks, parse_edits, to_plain
 from workbench.models.depth import DepthModel
 from workbench.runs import Run, load_run
 from workbench.tasks.batch import Batch
-
-if TYPE_CHECKING:
-    pass
 
 ANALYSES: dict[str, Callable[..., Result]] = {
     "logit_lens": logit_lens,
@@ -48,6 +46,7 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "gradient_highway": gradient_highway,
     "reached_set": reached_set,
     "shortcuts": shortcuts,
+    "graph_states": graph_states,
 }
 OF_SPLITS = {
     "bridge_alignment",
@@ -89,8 +88,6 @@ def analyse(
         name: The analysis, one of `ANALYSES`.
         run: A run, its folder or its name.
         step: A saved step; the final weights by default.
-        split: Whose rows to look at; by default every split; where one is wanted, test_ood or the
-            split that the task is judged on.
         split: Whose rows to look at; by default every split, or one where one is wanted: test_ood,
             or else the split that runs are judged on.
         question: One typed question in place of a split.

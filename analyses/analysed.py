@@ -1,9 +1,9 @@
 """A result with a record of where its numbers came from."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from analyses.export import page
 from analyses.labels import literal
@@ -76,6 +76,12 @@ class Analysed:
         from analyses.style import subtitled
 
         return subtitled(self.result.figure(), self.provenance.line())
+
+    def shown(self, **view: Any) -> "Analysed":
+        """The same numbers with another picture; `view` are options that only the figure heeds."""
+        result = replace(cast(Any, self.result), **view)
+        options = self.provenance.options | view
+        return replace(self, result=result, provenance=replace(self.provenance, options=options))
 
     def to_frame(self) -> "pd.DataFrame":
         """The result's numbers as a tidy table."""

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from analyses.labels import literal, loop_labels
+from analyses.parts import in_parts
 from analyses.result import Result
 from analyses.spread import bootstrap
-from workbench.instruments.reading import STATE, answer_logits
 from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
 
@@ -27,6 +27,8 @@ class Answers(Result):
     """Probability of the right answer."""
     right: Bool[Tensor, "loop question"]
     """Whether the likeliest answer is the right one."""
+    likeliest: Int[Tensor, "loop question"]
+    """The likeliest answer, by the number that stands for it."""
     untrained: Float[Tensor, "loop question"]
     """Probability of the right answer in a model of the same shape with fresh weights."""
     said: tuple[tuple[str, float], ...]
@@ -116,6 +118,7 @@ def answers(model: DepthModel, batch: Batch, *, n_loops: int | None = None) -> A
     return Answers(
         probability=_of(share, batch.answer),
         right=(logits.argmax(-1) == batch.answer).cpu(),
+        likeliest=logits.argmax(-1).cpu(),
         untrained=_of(_by_loop(model.untrained(), batch, n_loops).softmax(-1), batch.answer),
         said=tuple((words[int(w)], float(p)) for w, p in zip(best, top, strict=True)),
         true=words[int(batch.answer[0])],
@@ -125,10 +128,11 @@ def answers(model: DepthModel, batch: Batch, *, n_loops: int | None = None) -> A
 def _by_loop(
     model: DepthModel, batch: Batch, n_loops: int | None
 ) -> Float[Tensor, "loop question answer"]:
-    _, cache = model.run_with_cache(
-        **batch.inputs, n_loops=n_loops, names_filter=STATE, logits_at=batch.read_at
-    )
-    return torch.stack([answer_logits(model, state, batch) for state in cache[STATE]])
+    found = [
+        model(**rows.inputs, n_loops=n_loops, every_loop=True, logits_at=rows.read_at)
+        for rows in in_parts(model, batch)
+    ]
+    return torch.cat(found, dim=1)
 
 
 def _of(share: Float[Tensor, "loop question answer"], answer: Tensor) -> Tensor:

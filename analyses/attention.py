@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
+MANY = 10  # positions up to which a cell has room for its number
+
 
 @dataclass(frozen=True, eq=False)
 class Attention(Result):
@@ -38,7 +40,7 @@ class Attention(Result):
         rows = []
         for at in torch.cartesian_prod(*(torch.arange(n) for n in self.pattern.shape)).tolist():
             loop, layer, head, query, key = at
-            if key <= query:
+            if self.uniform[query, key] > 0:
                 rows.append(
                     {
                         "state": loop_label(loop),
@@ -71,15 +73,14 @@ class Attention(Result):
             shared_xaxes=True,
             shared_yaxes=True,
         )
-        unseen = torch.ones_like(self.uniform).triu(1).bool()
+        unseen = self.uniform == 0
+        numbers = {"texttemplate": "%{z:.2f}"} if len(self.labels) <= MANY else {}
         for panel, pattern in enumerate(self.pattern.flatten(0, 2)):
             shown = [
                 [None if hidden else weight for weight, hidden in zip(*row, strict=True)]
                 for row in zip(pattern.tolist(), unseen.tolist(), strict=True)
             ]
-            heat = go.Heatmap(
-                z=shown, coloraxis="coloraxis", texttemplate="%{z:.2f}", zhoverformat=".3f"
-            )
+            heat = go.Heatmap(z=shown, coloraxis="coloraxis", zhoverformat=".3f", **numbers)
             figure.add_trace(heat, row=panel // n_heads + 1, col=panel % n_heads + 1)
         words = list(map(literal, self.labels))
         ticks = {"tickvals": list(range(len(words))), "ticktext": words}
@@ -132,7 +133,10 @@ def attention(
     patterns = patterns.masked_fill(padding[:, None, :, None], torch.nan)
     mean = patterns.nanmean(2, keepdim=True)
     n_pos = patterns.shape[-1]
-    uniform = torch.ones(n_pos, n_pos).tril() / torch.arange(1, n_pos + 1)[:, None]
+    seen = torch.ones(n_pos, n_pos)
+    if model.cfg.perception == "causal":
+        seen = seen.tril()
+    uniform = seen / seen.sum(1, keepdim=True)
     words = (
         model.to_str_tokens(batch.tokens[0])
         if len(batch) == 1 and model.tokenizer is not None

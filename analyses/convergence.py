@@ -101,7 +101,10 @@ class Convergence(Result):
                 if column == 3:  # a few loops only: nothing is known of those between
                     error = {"array": (values[2] - values[0]).tolist(), "type": "data"}
                     error["arrayminus"] = (values[0] - values[1]).tolist()
-                    trace = {"mode": "markers", "marker": {"color": colour, "size": 10}}
+                    trace: dict[str, object] = {
+                        "mode": "markers",
+                        "marker": {"color": colour, "size": 10},
+                    }
                     trace |= {"error_y": error, "showlegend": False}
                 else:
                     figure.add_trace(band(shown, low, high, colour), **at)

@@ -32,15 +32,7 @@ def frontier_figure(found: "ComputeFrontier") -> go.Figure:
         z=found.accuracy.tolist(),
         x=loops,
         y=rows,
-        customdata=[
-            [f"[{low:.3f}, {high:.3f}], n={n}" for low, high in zip(*ends, strict=True)]
-            for *ends, n in zip(
-                found.low.tolist(), found.high.tolist(), found.n.tolist(), strict=True
-            )
-        ],
-        hovertemplate="%{y} "
-        + found.unit
-        + ", after loop %{x}<br>%{z:.3f} %{customdata}<extra></extra>",
+        hoverinfo="skip",
         **cells,
         **small,
     )
@@ -52,6 +44,7 @@ def frontier_figure(found: "ComputeFrontier") -> go.Figure:
     figure.add_trace(go.Heatmap(z=controls, x=list(columns), y=rows, **cells), row=1, col=2)
     _draw_frontier(figure, found)
     _draw_range(figure, found)
+    _draw_targets(figure, found)
     across = [0.5, found.n_loops + 0.5]
     figure.update_xaxes(title="read after loop", dtick=1, range=across, row=1, col=1)
     figure.update_xaxes(side="bottom", tickangle=0, row=1, col=2)
@@ -123,3 +116,36 @@ def _draw_range(figure: go.Figure, found: "ComputeFrontier") -> None:
     figure.add_shape(**ends, line=line, row=1, col=1)
     name = f"trained: {first}–{last} loops, {least}–{most} {found.unit}"
     legend_line(figure, name, "dash", RANGE, width=3)
+
+
+def _draw_targets(figure: go.Figure, found: "ComputeFrontier") -> None:
+    """A point in each cell: cells of a heat map cannot be clicked on, points can.
+
+    `customdata` is difficulty and loop, numbered from 0; a point shows when it is selected.
+    """
+    cells = [
+        (level, loop, f"{accuracy:.3f} [{low:.3f}, {high:.3f}], n={n}")
+        for level, n, *values in zip(
+            found.levels.tolist(),
+            found.n.tolist(),
+            found.accuracy.tolist(),
+            found.low.tolist(),
+            found.high.tolist(),
+            strict=True,
+        )
+        for loop, (accuracy, low, high) in enumerate(zip(*values, strict=True))
+    ]
+    figure.add_scatter(
+        x=[loop + 1 for _, loop, _ in cells],
+        y=[str(level) for level, _, _ in cells],
+        customdata=cells,
+        mode="markers",
+        marker={"symbol": "square-open", "size": 30, "color": "white", "line": {"width": 4}},
+        opacity=0,
+        selected={"marker": {"opacity": 1}},
+        unselected={"marker": {"opacity": 0}},
+        hovertemplate="%{y} " + found.unit + ", after loop %{x}<br>%{customdata[2]}<extra></extra>",
+        showlegend=False,
+        row=1,
+        col=1,
+    )

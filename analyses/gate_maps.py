@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from analyses.labels import loop_label
+from analyses.labels import loop_label, position_labels
 from analyses.node_groups import Groups
 from analyses.parts import in_parts
 from analyses.result import Result
@@ -150,10 +150,18 @@ def gate_maps(model: DepthModel, batch: Batches, *, n_loops: int | None = None) 
         channel=torch.stack([f.channel[:, order] for f in found]),
         splits=tuple(batches),
         n=tuple(map(len, batches.values())),
-        places=groups.labels,
+        places=_places(model, batches, groups),
         axis=groups.axis,
         symbol="stop" if place == HALT else "z" if place not in model.between_places else "α",
     )
+
+
+def _places(model: DepthModel, batches: dict[str, Batch], groups: Groups) -> tuple[str, ...]:
+    """The groups' names; positions of a lone question bear its words."""
+    rows = next(iter(batches.values()))
+    if groups.farthest is not None or len(batches) > 1 or len(rows) > 1 or not model.tokenizer:
+        return groups.labels
+    return tuple(position_labels(model.to_str_tokens(rows.tokens[0])))
 
 
 @dataclass(frozen=True, eq=False)

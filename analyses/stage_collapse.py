@@ -168,19 +168,24 @@ def _mark(figure: "go.Figure", epoch: float | None, text: str, height: float) ->
 
 
 def stage_collapse(
-    run: "Run", *, train_split: str = "train_id", test_split: str = "test_id"
+    run: "Run", *, train_split: str | None = None, test_split: str | None = None
 ) -> StageCollapse:
     """Stage-1 and final accuracy over a run's training, and the change in them.
 
     Args:
         run: A run with a history.
-        train_split: The split whose Stage-1 accuracy may collapse.
-        test_split: The split whose final accuracy may rise.
+        train_split: The split whose Stage-1 accuracy may collapse; by default train_id, or train
+            where the task has no such split.
+        test_split: The split whose final accuracy may rise; by default the one that runs are
+            judged on.
 
     Raises:
         ValueError: The history is too short, lacks a split, or the model runs one loop.
     """
     curves = by_split(run.history)
+    test_split = run.task.default_split if test_split is None else test_split
+    if train_split is None:
+        train_split = "train" if "train" in curves else "train_id"
     _check(run.name, curves, (train_split, test_split))
     records = curves[train_split]
     stage_1, final = (_series(curves, read) for read in (_stage_1, _final))

@@ -17,7 +17,7 @@ from workbench.recipe import recipe_names
 from workbench.runs import run_folders, where_runs_are
 
 AS_TRAINED = "as trained"
-MOST_LOOPS = 8
+MOST_LOOPS = 20
 ROWS = [50, 100, 200, 500, 1_000, 2_000]
 SCALES = {"rms": "√d_model", "state": "the state's own"}
 TARGETS = {
@@ -90,6 +90,17 @@ def loops() -> int | None:
     options = [AS_TRAINED, *map(str, range(1, MOST_LOOPS + 1))]
     value = st.select_slider("Loops", options, key="loops", bind=URL)
     return None if value == AS_TRAINED else int(value)
+
+
+def needs(chosen: Chosen, part: str, wanted: str, why: str) -> None:
+    """Unless a part of the run's task is as wanted, say why not and which runs have it; stop."""
+    if getattr(session.run_of(chosen).task, part) == wanted:
+        return
+    kinds = {name: session.task_of(str(path)) for name, path in run_folders().items()}
+    fitting = [name for name, kind in kinds.items() if getattr(kind, part, None) == wanted]
+    has = f"these runs have: {', '.join(fitting)}" if fitting else "no run here has"
+    st.info(literal(f"{why}, which {chosen.name} has not; {has}."))
+    st.stop()
 
 
 def edits() -> list[dict[str, Any]]:

@@ -8,14 +8,18 @@ and nobody waits. Results are kept by plain values alone: who asks the same gets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import streamlit as st
 
 from analyses import Analysed, analyse
+from analyses.answers import Answers
+from analyses.items import items as of_cell
 from workbench.models.depth import DepthModel
 from workbench.overview import overview, state
+from workbench.recipe import load_recipe
 from workbench.runs import Run, load_run
+from workbench.tasks import TASKS, Task
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ def analysed(name: str, chosen: Chosen, *, step: int | None = None, **options: A
 
 def of_training(name: str, chosen: Chosen) -> Analysed:
     """One analysis of a run's history."""
-    return _of_training(name, chosen.path, chosen.measured_at)
+    where = (chosen.path, chosen.saved_at, chosen.device)
+    return _of_training(name, *where, chosen.measured_at)
 
 
 def run_of(chosen: Chosen) -> Run:
@@ -59,13 +64,36 @@ def run_of(chosen: Chosen) -> Run:
 
 
 def facts(chosen: Chosen, question: str) -> dict[str, Any]:
-    """What the task knows of a typed question: answer, bridges, hops.
+    """What the task knows of a typed question: answer, bridges, hops; and how long it is.
 
     Raises:
         ValueError: It is no question of the task.
     """
     task = run_of(chosen).task
-    return task.examples(task.question(question))[0]
+    rows = task.question(question)
+    return task.examples(rows)[0] | {"positions": rows.tokens.shape[1]}
+
+
+def items(
+    chosen: Chosen, level: int, loop: int, split: str, n: int, **options: Any
+) -> list[dict[str, Any]]:
+    """Questions of one difficulty, with what one loop, numbered from 0, answers."""
+    task = run_of(chosen).task
+    found = analysed("answers", chosen, split=split, n=n, **options).result
+    return of_cell(task, task.batch(split, n), cast(Answers, found), level, loop)
+
+
+def has_words(chosen: Chosen) -> bool:
+    """Whether a run answers with a word of its vocabulary; else it says yes or no."""
+    return run_of(chosen).task.readout == "vocabulary"
+
+
+def task_of(path: str) -> type[Task] | None:
+    """The kind of task of a run, from its recipe alone; None where that cannot be read."""
+    try:
+        return TASKS[load_recipe(Path(path, "recipe.yaml")).task["name"]]
+    except (ValueError, KeyError, OSError):  # the list of runs says what is wrong with it
+        return None
 
 
 def draw(chosen: Chosen, split: str, seed: int) -> str:
@@ -110,8 +138,8 @@ def _analysed(
 
 
 @st.cache_data(max_entries=64, show_spinner="Computing")
-def _of_training(name: str, path: str, measured_at: int) -> Analysed:
-    return analyse(name, load_run(path))
+def _of_training(name: str, path: str, saved_at: int, device: str, measured_at: int) -> Analysed:
+    return analyse(name, _run(path, saved_at, device))  # its history is read anew, its task is not
 
 
 def _written(path: Path) -> int:

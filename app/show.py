@@ -32,13 +32,24 @@ def attempt(ask: Callable[..., Any], *args: Any, **options: Any) -> Any:
         return None
 
 
-def show(found: Analysed | None, chosen: Chosen, key: str) -> None:
-    """A result: its figure, its finding in a line, and ways to take it along."""
+def show(
+    found: Analysed | None,
+    chosen: Chosen,
+    key: str,
+    on_click: Callable[[list[Any]], None] | None = None,
+) -> None:
+    """A result: its figure, its finding in a line, and ways to take it along.
+
+    `on_click` is given the `customdata` of a point that is clicked on.
+    """
     if found is None:
         return
     key = f"{key}-{chosen.name}"
     figure = found.figure()
-    st.plotly_chart(figure, key=key, theme=None, config=CONFIG)
+    clicks: dict[str, Any] = {}
+    if on_click is not None:
+        clicks = {"on_select": lambda: _clicked(key, on_click), "selection_mode": "points"}
+    st.plotly_chart(figure, key=key, theme=None, config=CONFIG, **clicks)
     st.caption(literal(found.summary()))
     with st.expander("Export"):
         st.code(found.code(chosen.name), language="python")
@@ -75,6 +86,12 @@ def tiles(values: Mapping[str, object]) -> None:
     with st.container(horizontal=True):
         for label, value in values.items():
             st.metric(label, literal(value), border=True)
+
+
+def _clicked(key: str, on_click: Callable[[list[Any]], None]) -> None:
+    points = st.session_state[key]["selection"]["points"]
+    if points and points[0].get("customdata"):
+        on_click(points[0]["customdata"])
 
 
 def _download(label: str, data: Callable[[], str | bytes], name: str, key: str) -> None:

@@ -14,6 +14,16 @@ page = st.navigation(
             url_path="question",
         ),
         st.Page(
+            "views/frontier.py",
+            title="Frontier",
+            url_path="frontier",
+        ),
+        st.Page(
+            "views/graph.py",
+            title="Graph",
+            url_path="graph",
+        ),
+        st.Page(
             "views/realignment.py",
             title="Realignment",
             url_path="realignment",

@@ -1,9 +1,13 @@
 """View: one question, loop by loop."""
 
+from typing import Any
+
 import streamlit as st
 
 from app import choose, session
-from app.show import attempt, present, show, side_by_side, tiles
+from app.show import attempt, literal, present, show, side_by_side, tiles
+
+LONGEST = 24  # positions of an attention pattern that can still be read
 
 st.title("One question, loop by loop")
 st.caption("What does each loop say at each position, is the bridge known, and who looks where?")
@@ -19,9 +23,13 @@ with right:
 def view(chosen: session.Chosen) -> None:
     """One run's answer to the question."""
     facts = attempt(session.facts, chosen, question)
-    if facts is None:
-        return
-    asked = {"question": question, "n_loops": loops, "edits": edits}
+    if facts is not None:
+        answer = in_words if session.has_words(chosen) else by_yes_or_no
+        answer(chosen, facts, {"question": question, "n_loops": loops, "edits": edits})
+
+
+def in_words(chosen: session.Chosen, facts: dict[str, Any], asked: dict[str, Any]) -> None:
+    """Lens, bridge and attention."""
     lens = attempt(session.analysed, "logit_lens", chosen, **asked)
     if lens is None:
         return
@@ -31,7 +39,7 @@ def view(chosen: session.Chosen) -> None:
     tiles(
         {"Question": facts["question"]} | true | {f"Model says, {verdict}": f"{said} ({share:.2f})"}
     )
-    wide = st.columns(2) if len(runs) == 1 else [st.container(), st.container()]
+    wide = columns()
     with wide[0]:
         show(lens, chosen, "lens")
     with wide[1]:
@@ -40,6 +48,32 @@ def view(chosen: session.Chosen) -> None:
         else:
             st.info("A question of one hop has no bridge.")
     present("attention", chosen, "attention", **asked)
+
+
+def by_yes_or_no(chosen: session.Chosen, facts: dict[str, Any], asked: dict[str, Any]) -> None:
+    """Answers, gate and attention; there are no words that a lens could decode."""
+    found = attempt(session.analysed, "answers", chosen, **asked)
+    if found is None:
+        return
+    said, share = found.result.said[-1]
+    verdict = "right" if said == facts["answer"] else "wrong"
+    st.markdown(f"**{literal(facts['question'])}**")
+    tiles({"True answer": facts["answer"], f"Model says, {verdict}": f"{said} ({share:.2f})"})
+    st.caption("The run answers one of two: without a vocabulary no lens can decode its states.")
+    wide = columns()
+    with wide[0]:
+        show(found, chosen, "answers")
+    with wide[1]:
+        present("gate_maps", chosen, "gates", **asked)
+    if facts["positions"] <= LONGEST:
+        present("attention", chosen, "attention", **asked)
+    else:
+        st.caption(f"Attention is shown of questions of up to {LONGEST} tokens.")
+
+
+def columns() -> list[Any]:
+    """Two places beside each other, or below where two runs stand beside each other."""
+    return list(st.columns(2, gap="large") if len(runs) == 1 else (st.container(), st.container()))
 
 
 side_by_side(runs, view)

@@ -11,6 +11,7 @@ st.caption(
     "Does the second hop then work, without any training?"
 )
 runs = choose.runs()
+choose.needs(runs[0], "readout", "vocabulary", "Realignment moves a bridge onto a word's embedding")
 question = choose.question(runs[0])
 move = choose.realign()
 realigned: list[session.Chosen] = []

@@ -33,7 +33,8 @@ step = choose.step(session.run_of(runs[0]).steps)
 
 def lens(chosen: session.Chosen) -> None:
     """What one run said of the question at the chosen step."""
-    present("logit_lens", chosen, "lens", question=question, step=step)
+    name = "logit_lens" if session.has_words(chosen) else "answers"
+    present(name, chosen, "lens", question=question, step=step)
 
 
 side_by_side(runs, lens)

@@ -1,0 +1,90 @@
+"""What one chooses on a compute frontier: rows and loops, a cell, and a question of it."""
+
+from typing import Any
+
+import streamlit as st
+
+from app import address, session
+from app.address import URL
+from app.session import Chosen
+from app.show import literal
+
+ALL = "all there are"
+FINAL = "final"
+MOST_LOOPS = 40
+ROWS = [100, 200, 500, 1_000, 2_000, 4_000]
+
+
+def sweep(chosen: Chosen) -> dict[str, Any]:
+    """Rows, loops and weights that a frontier is measured with."""
+    run = session.run_of(chosen)
+    splits, first = list(run.task.splits), run.task.default_split
+    steps = [*map(str, run.steps), FINAL]
+    address.keep("of", splits)
+    address.keep("weights", steps)
+    split, rows, most, step = st.columns([1.4, 2, 2, 2], vertical_alignment="bottom", gap="large")
+    loops = [ALL, *map(str, range(1, MOST_LOOPS + 1))]
+    shown = most.select_slider("Loops up to", loops, key="most", bind=URL)
+    weights = step.select_slider("Weights of step", steps, value=FINAL, key="weights", bind=URL)
+    return {
+        "split": split.selectbox("Split", splits, index=splits.index(first), key="of", bind=URL),
+        "n": rows.select_slider("Rows in all", ROWS, value=500, key="sample", bind=URL),
+        "n_loops": None if shown == ALL else int(shown),
+        "step": None if weights == FINAL else int(weights),
+    }
+
+
+def choose(levels: list[int], n_loops: int, unit: str) -> tuple[int, int] | None:
+    """A difficulty and a loop, numbered from 0; None until one has been chosen."""
+    address.keep("level", levels)
+    address.keep("after", range(1, n_loops + 1))
+    left, right = st.columns([1, 3], vertical_alignment="bottom", gap="large")
+    level = left.selectbox(
+        unit.capitalize(), levels, index=None, key="level", bind=URL, placeholder="click on a cell"
+    )
+    if n_loops == 1:
+        return None if level is None else (level, 0)
+    loops = list(range(1, n_loops + 1))
+    after = right.select_slider("After loop", loops, value=n_loops, key="after", bind=URL)
+    return None if level is None else (level, after - 1)
+
+
+def pick(cell: list[Any]) -> None:
+    """Choose the cell that was clicked on."""
+    st.session_state.update(level=int(cell[0]), after=int(cell[1]) + 1)
+    st.session_state.pop("item", None)
+
+
+def question(rows: list[dict[str, Any]]) -> str:
+    """A table of questions, and one of them."""
+    share = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f", width=90)
+    st.dataframe(
+        rows,
+        column_config={"P(true)": share, "question": st.column_config.TextColumn(width="large")},
+        key="items",
+        on_select=_pick_item,
+        selection_mode="single-row",
+        height=240,
+    )
+    numbers = list(range(len(rows)))
+    address.keep("item", numbers)
+
+    def named(number: int) -> str:
+        verdict = "right" if rows[number]["right"] else "wrong"
+        return f"{number} · {verdict} · {rows[number]['question']}"
+
+    number = st.selectbox("Question", numbers, key="item", bind=URL, format_func=named)
+    return str(rows[number]["question"])
+
+
+def open_in(view: str, title: str, question: str) -> None:
+    """A button that opens another view with a question."""
+    if st.button(literal(f"Open in {title}"), key=f"open-{view}"):
+        st.session_state["question"] = question
+        st.switch_page(f"views/{view}.py")
+
+
+def _pick_item() -> None:
+    rows = st.session_state["items"]["selection"]["rows"]
+    if rows:
+        st.session_state["item"] = rows[0]

@@ -1,0 +1,64 @@
+"""View: how many loops how much reasoning takes."""
+
+import streamlit as st
+
+from app import cell, choose, session
+from app.show import attempt, literal, present, show, side_by_side
+
+MORE = {
+    "gate_maps": "Gates",
+    "convergence": "Convergence of the states",
+    "gradient_highway": "Gradient highway",
+}
+FEW = 100  # rows of the analyses on demand
+
+st.title("The compute frontier")
+st.caption("How many loops does how much reasoning take, and how far would guessing come?")
+runs = choose.runs()
+sweep = cell.sweep(runs[0])
+
+
+def frontier(chosen: session.Chosen) -> None:
+    """One run's accuracy over loops and difficulty."""
+    found = attempt(session.analysed, "compute_frontier", chosen, **sweep)
+    show(found, chosen, "frontier", on_click=cell.pick)
+
+
+def items(chosen: session.Chosen) -> None:
+    """How one run answers the chosen question, loop by loop."""
+    asked = {"n_loops": sweep["n_loops"], "step": sweep["step"]}
+    present("answers", chosen, "answers", question=question, **asked)
+
+
+side_by_side(runs, frontier)
+st.header("Questions of one cell")
+found = attempt(session.analysed, "compute_frontier", runs[0], **sweep)
+if found is None:
+    st.stop()
+result = found.result
+picked = cell.choose(result.levels.tolist(), result.n_loops, result.unit)
+if picked is None:
+    st.caption("A click on a cell of the map opens its questions.")
+else:
+    level, loop = picked
+    st.caption(literal(f"As {runs[0].name} answers after loop {loop + 1}; wrong answers first."))
+    asked = sweep | {"n_loops": result.n_loops}
+    question = cell.question(session.items(runs[0], level, loop, **asked))
+    side_by_side(runs, items)
+    with st.container(horizontal=True):
+        cell.open_in("question", "Question", question)
+        if session.run_of(runs[0]).task.perception == "nodes":
+            cell.open_in("graph", "Graph", question)
+st.header("Gates, convergence, gradients")
+more = st.selectbox(
+    "Measure", MORE, index=None, key="more", bind="query-params", format_func=MORE.get
+)
+
+
+def measured(chosen: session.Chosen) -> None:
+    """What was asked for besides, of one run."""
+    present(more, chosen, more, **sweep | {"n": FEW})
+
+
+if more:
+    side_by_side(runs, measured)

@@ -1,0 +1,54 @@
+"""View: one graph, loop by loop."""
+
+import streamlit as st
+
+from app import choose, graph, session
+from app.show import attempt, present, show, side_by_side
+
+MORE = {"reached_set": "Reached sets", "attention": "Attention along edges"}
+ROWS = 200  # graphs of the analyses on demand
+
+st.title("One graph, loop by loop")
+st.caption(
+    "Which nodes does the model hold to be reached after each loop, and along which edges does it "
+    "look?"
+)
+runs = choose.runs()
+choose.needs(runs[0], "perception", "nodes", "This view is of tasks whose questions are graphs")
+question = choose.question(runs[0])
+left, right = st.columns([2, 3], gap="large")
+with left:
+    loops = choose.loops()
+with right:
+    edits = choose.edits()
+asked = {"question": question, "n_loops": loops, "edits": edits}
+found = attempt(session.analysed, "graph_states", runs[0], **asked)
+if found is None:
+    st.stop()
+view = graph.view(len(found.result.said), found.result.n_heads)
+
+
+def drawn(chosen: session.Chosen) -> None:
+    """One run's graph after the chosen loop, and its answers."""
+    found = attempt(session.analysed, "graph_states", chosen, **asked)
+    if found is not None:
+        last = len(found.result.said) - 1
+        heads = view | {"loop": min(view["loop"], last)}
+        show(attempt(found.shown, **heads), chosen, "graph")
+        present("answers", chosen, "answers", **asked)
+
+
+side_by_side(runs, drawn)
+st.header("Over many graphs")
+more = st.selectbox(
+    "Measure", MORE, index=None, key="many", bind="query-params", format_func=MORE.get
+)
+
+
+def measured(chosen: session.Chosen) -> None:
+    """What was asked for besides, of one run."""
+    present(more, chosen, more, n=ROWS, n_loops=loops)
+
+
+if more:
+    side_by_side(runs, measured)
