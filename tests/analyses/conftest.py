@@ -58,7 +58,8 @@ def make_graph_run(tmp_path_factory):
         if not made:
             folder = tmp_path_factory.mktemp("graphs")
             (folder / "recipe.yaml").write_text(GRAPH_RECIPE)
-            made.append(load_run(train(load_recipe(folder / "recipe.yaml"), folder / "run", True)))
+            recipe = load_recipe(folder / "recipe.yaml")
+            made.append(load_run(train(recipe, folder / "run", quiet=True)))
         return made[0]
 
     return make
