@@ -5,6 +5,7 @@
 """
 
 from analyses.analyse import ANALYSES, Analysed, analyse, find
+from analyses.answers import answers
 from analyses.attention import attention
 from analyses.bridge_alignment import bridge_alignment
 from analyses.compute_frontier import compute_frontier
@@ -16,6 +17,7 @@ from analyses.reached_set import reached_set
 from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
 from analyses.result import Result
+from analyses.shortcuts import shortcuts
 from analyses.stage_collapse import stage_collapse
 from analyses.training_curves import training_curves
 
@@ -24,6 +26,7 @@ __all__ = [
     "Analysed",
     "Result",
     "analyse",
+    "answers",
     "attention",
     "bridge_alignment",
     "compute_frontier",
@@ -35,6 +38,7 @@ __all__ = [
     "logit_lens",
     "realigned_answer",
     "realignment",
+    "shortcuts",
     "stage_collapse",
     "training_curves",
 ]

@@ -15,15 +15,19 @@ PRIVATE = {
     "server_headless": True,
     "browser_gatherUsageStats": False,
 }
+SHOWN = 10  # numbers that a line of text lists at most
 Verb = Callable[[argparse.Namespace], None]
 
 
 def runs(args: argparse.Namespace) -> None:
-    """List the runs in ./runs and those that ship."""
+    """List the runs in ./runs, in $WORKBENCH_RUNS and those that ship."""
     from workbench.overview import state
-    from workbench.runs import load_run, run_folders
+    from workbench.runs import load_run, run_folders, where_runs_are
 
-    for name, path in run_folders().items():
+    found = run_folders()
+    if not found:
+        print(f"no run; {where_runs_are()}")
+    for name, path in found.items():
         try:
             run = load_run(path)
         except ValueError as error:
@@ -84,7 +88,7 @@ def evaluate(args: argparse.Namespace) -> None:
     found = measure(
         load_run(args.run, _device(args.device)),
         step=args.step,
-        split=args.split or "test_id",
+        split=args.split,
         n_loops=args.loops,
         edits=_edits(args.edits),
         n=args.n,
@@ -98,9 +102,8 @@ def evaluate(args: argparse.Namespace) -> None:
         f"{found['run']} on {found['split']}: {found['accuracy']:.4f} [{low:.4f}, {high:.4f}] "
         f"of {found['n']}"
     )
-    by_loop = ", ".join(f"{share:.4f}" for share in found["accuracy_by_loop"])
     shortcuts = "; ".join(f"{name} {share:.4f}" for name, share in found["shortcuts"].items())
-    print(f"after each loop: {by_loop}")
+    print(f"after each loop: {_ends(found['accuracy_by_loop'])}")
     print(f"commonest answer {found['majority_rate']:.4f}; at most, {shortcuts}")
     if args.json:
         from workbench.files import write_text
@@ -141,7 +144,7 @@ def data(args: argparse.Namespace) -> None:
     from workbench.tasks import build_task
 
     task = build_task(args.task, args.seed, **_settings(args.set))
-    batch = task.batch(args.split, args.n, args.seed)
+    batch = task.batch(args.split or task.default_split, args.n, args.seed)
     text = "".join(json.dumps(example) + "\n" for example in task.examples(batch))
     if args.out is None:
         print(text, end="")
@@ -157,6 +160,14 @@ def app(args: argparse.Namespace) -> None:
     page = Path(__file__).parent.parent / "app" / "streamlit_app.py"
     bootstrap.load_config_options(PRIVATE)
     bootstrap.run(str(page), False, [], PRIVATE)
+
+
+def _ends(shares: Sequence[float]) -> str:
+    """Numbers in a line; of many, the first few and the last."""
+    words = [f"{share:.4f}" for share in shares]
+    if len(words) > SHOWN:
+        words[SHOWN - 2 : -1] = ["…"]
+    return ", ".join(words)
 
 
 def _refuse_thoughts(args: argparse.Namespace) -> None:
@@ -225,7 +236,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     verb = _verb(verbs, data)
     verb.add_argument("task", metavar="TASK")
-    verb.add_argument("--split", default="train_id")
+    verb.add_argument("--split", help="by default the one that the task is judged on")
     verb.add_argument("--n", type=int, default=10)
     verb.add_argument("--seed", type=int, default=0)
     _add_set(verb, "a size of the task, k=v")

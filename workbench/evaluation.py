@@ -18,7 +18,7 @@ def evaluate(
     run: Run,
     *,
     step: int | None = None,
-    split: str = "test_id",
+    split: str | None = None,
     n_loops: int | None = None,
     edits: Sequence[Edit] = (),
     n: int | None = None,
@@ -29,7 +29,7 @@ def evaluate(
     Args:
         run: The run.
         step: A saved step; the final weights by default.
-        split: The split to answer.
+        split: The split to answer; by default the one that the task is judged on.
         n_loops: Loops to run; by default as many as it was trained with.
         edits: Interventions to make.
         n: Rows to draw; the whole split by default.
@@ -42,6 +42,7 @@ def evaluate(
     model = run.model if step is None else run.model_at(step)
     if n_loops is not None and n_loops < 1:
         raise ConfigError(f"--loops {n_loops} must be at least 1")
+    split = run.task.default_split if split is None else split
     batch = run.task.split(split) if n is None else run.task.batch(split, n, seed)
     right = []
     for start in range(0, len(batch), ROWS):
@@ -56,6 +57,7 @@ def evaluate(
     }
     return {
         "run": run.name,
+        "recipe": run.recipe.name,
         "step": run.recipe.training.steps if step is None else step,
         "split": split,
         "loops": len(correct),

@@ -12,6 +12,12 @@ model: {family: %s, d_model: 16, n_heads: 2, n_layers: 1, d_mlp: 32}
 training: {steps: 6, batch_size: 32, measure: {every: 2, n: 20},
            save: {dense_every: 2, dense_until: 6}}
 """
+GRAPHS = """
+name: tiny
+task: {name: reachability, n_train: 200, n_valid: 20, n_test: 40, test_hops: [2, 5]}
+model: {family: looped, d_model: 16, n_heads: 2, n_layers: 1, d_mlp: 32}
+training: {steps: 6, batch_size: 32}
+"""
 
 
 @pytest.fixture(scope="session")
@@ -63,6 +69,16 @@ def make_graph_run(tmp_path_factory):
         return made[0]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def graph_run(tmp_path_factory):
+    """A run on graphs of which nothing but the recipe is there."""
+    from workbench.runs import Run
+
+    folder = tmp_path_factory.mktemp("graphs")
+    (folder / "recipe.yaml").write_text(GRAPHS)
+    return Run(folder)
 
 
 @pytest.fixture

@@ -18,8 +18,10 @@ NAMES = [
     "convergence",
     "gradient_highway",
     "reached_set",
+    "answers",
+    "shortcuts",
 ]
-OF_HISTORIES = ("stage_collapse", "training_curves")
+OF_RUNS = ("stage_collapse", "training_curves", "shortcuts")
 OF_GRAPHS = ("reached_set",)
 
 
@@ -30,9 +32,11 @@ def run_for(make_run, make_graph_run):
 
 
 @pytest.fixture(params=NAMES)
-def analysed(request, run_for, run_with_history):
+def analysed(request, run_for, run_with_history, graph_run):
     from analyses import analyse
 
+    if request.param == "shortcuts":
+        return analyse("shortcuts", graph_run)
     if request.param == "stage_collapse":
         flat = [0.1, 0.5, 0.9, 0.9, 0.1, 0.1]
         return analyse("stage_collapse", run_with_history(flat, flat))
@@ -55,7 +59,7 @@ def test_figure_has_data_a_title_and_its_provenance(analysed):
     figure = analysed.figure()
     assert len(figure.data) > 0
     assert figure.layout.title.text
-    assert figure.layout.title.subtitle.text.startswith("tiny · ")
+    assert figure.layout.title.subtitle.text.startswith("run (recipe tiny) · ")
 
 
 def test_table_is_tidy(analysed):
@@ -89,7 +93,7 @@ def test_files_are_written_under_the_analysis_name(analysed, tmp_path):
     assert all(path.stem == analysed.name and path.stat().st_size > 0 for path in paths)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in OF_HISTORIES])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in OF_RUNS])
 def test_an_analysis_leaves_lasting_hooks_alone_and_none_of_its_own(name, run_for):
     from analyses import analyse
 

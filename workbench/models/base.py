@@ -52,6 +52,7 @@ class LatentModel(NamedModel, ABC):
         self.cfg = cfg
         self.clock = LoopClock()
         self.tokenizer: WordVocabulary | None = None
+        self.answers: tuple[str, ...] | None = None  # what the numbers of answers stand for
         self.embed = Embed(cfg)
         self.hook_embed = HookPoint()  # [batch pos d_model]
         if cfg.positional_embedding_type == "standard":
@@ -219,5 +220,5 @@ class LatentModel(NamedModel, ABC):
     def untrained(self: Model, seed: int = 0) -> Model:
         """A model of the same shape with fresh weights: the control of many analyses."""
         model = fresh(lambda: type(self)(self.cfg), seed).to(self.device)
-        model.tokenizer = self.tokenizer
+        model.tokenizer, model.answers = self.tokenizer, self.answers
         return model.eval()

@@ -5,13 +5,17 @@ from typing import Any
 
 from workbench.config import ConfigError, nearest, parse
 from workbench.tasks.base import Task
+from workbench.tasks.boolean import Boolean
 from workbench.tasks.hops import ThreeHop, TwoHop
+from workbench.tasks.kinship import Kinship
 from workbench.tasks.reachability import Reachability
 
 TASKS: dict[str, type[Task]] = {
     "two_hop": TwoHop,
     "three_hop": ThreeHop,
     "reachability": Reachability,
+    "boolean": Boolean,
+    "kinship": Kinship,
 }
 
 

@@ -1,0 +1,136 @@
+"""What does each loop answer, and how surely?"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from analyses.labels import literal, loop_labels
+from analyses.result import Result
+from analyses.spread import bootstrap
+from workbench.instruments.reading import STATE, answer_logits
+from workbench.models.depth import DepthModel
+from workbench.tasks.batch import Batch
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+
+@dataclass(frozen=True, eq=False)
+class Answers(Result):
+    """Each loop's answer to every question of a batch; the control is an untrained twin."""
+
+    probability: Float[Tensor, "loop question"]
+    """Probability of the right answer."""
+    right: Bool[Tensor, "loop question"]
+    """Whether the likeliest answer is the right one."""
+    untrained: Float[Tensor, "loop question"]
+    """Probability of the right answer in a model of the same shape with fresh weights."""
+    said: tuple[tuple[str, float], ...]
+    """Of the first question: each loop's likeliest answer, and its probability."""
+    true: str
+    """Of the first question: the right answer."""
+
+    def to_frame(self) -> "pd.DataFrame":
+        import pandas as pd
+
+        labels = loop_labels(len(self.probability))
+        return pd.DataFrame(
+            {
+                "question": question,
+                "state": labels[loop],
+                "probability": float(self.probability[loop, question]),
+                "right": bool(self.right[loop, question]),
+                "untrained": float(self.untrained[loop, question]),
+            }
+            for question in range(self.probability.shape[1])
+            for loop in range(len(labels))
+        )
+
+    def figure(self) -> "go.Figure":
+        import plotly.graph_objects as go
+
+        from analyses.style import COLOURS, CONTROL, band, styled
+
+        loops = [loop + 1.0 for loop in range(len(self.probability))]
+        figure = go.Figure()
+        mean, low, high = (part.tolist() for part in bootstrap(self.probability))
+        many = self.probability.shape[1] > 1
+        if many:
+            figure.add_trace(band(loops, low, high, COLOURS[0]))
+        figure.add_scatter(
+            x=loops,
+            y=mean,
+            mode="lines+markers" if many else "lines+markers+text",
+            text=None if many else [literal(word) for word, _ in self.said],
+            textposition="top center",
+            name="probability of the right answer",
+            line={"color": COLOURS[0]},
+        )
+        if many:
+            share = self.right.float().mean(1).tolist()
+            line = {"color": COLOURS[2]}
+            figure.add_scatter(x=loops, y=share, name="share of right answers", line=line)
+        figure.add_scatter(
+            x=loops,
+            y=self.untrained.mean(1).tolist(),
+            mode="lines",
+            name="control: untrained twin",
+            line={"color": CONTROL, "dash": "dot"},
+        )
+        figure.update_xaxes(title="after loop", dtick=1)
+        figure.update_yaxes(title="probability", range=[-0.03, 1.12])
+        title = "What each loop answers" if many else f"What each loop answers; true: {self.true}"
+        return styled(figure, literal(title), 380)
+
+    def summary(self) -> str:
+        n = self.probability.shape[1]
+        if n == 1:
+            words = ", ".join(f"{word} ({share:.2f})" for word, share in self.said)
+            return f"after each loop: {words}; the true answer is {self.true}"
+        first, last = self.right[0].float().mean(), self.right[-1].float().mean()
+        mean, low, high = bootstrap(self.probability[-1])
+        return (
+            f"{first:.3f} of the answers are right after loop 1, {last:.3f} after loop "
+            f"{len(self.right)}, with a probability of {mean:.3f} [{low:.3f}, {high:.3f}]; "
+            f"untrained {self.untrained[-1].mean():.3f} (n={n})"
+        )
+
+
+@torch.no_grad()
+def answers(model: DepthModel, batch: Batch, *, n_loops: int | None = None) -> Answers:
+    """The answer read after each loop, where the task reads it.
+
+    Args:
+        model: The model; hooks that are open on it act.
+        batch: Questions.
+        n_loops: Loops to run; by default as many as it was trained with.
+    """
+    logits = _by_loop(model, batch, n_loops)
+    share = logits.softmax(-1)
+    words = model.answers or tuple(map(str, range(logits.shape[-1])))
+    top, best = share[:, 0].max(-1)
+    return Answers(
+        probability=_of(share, batch.answer),
+        right=(logits.argmax(-1) == batch.answer).cpu(),
+        untrained=_of(_by_loop(model.untrained(), batch, n_loops).softmax(-1), batch.answer),
+        said=tuple((words[int(w)], float(p)) for w, p in zip(best, top, strict=True)),
+        true=words[int(batch.answer[0])],
+    )
+
+
+def _by_loop(
+    model: DepthModel, batch: Batch, n_loops: int | None
+) -> Float[Tensor, "loop question answer"]:
+    _, cache = model.run_with_cache(
+        **batch.inputs, n_loops=n_loops, names_filter=STATE, logits_at=batch.read_at
+    )
+    return torch.stack([answer_logits(model, state, batch) for state in cache[STATE]])
+
+
+def _of(share: Float[Tensor, "loop question answer"], answer: Tensor) -> Tensor:
+    wanted = answer.expand(len(share), -1)[..., None]
+    return share.gather(-1, wanted)[..., 0].cpu()

@@ -1,0 +1,262 @@
+"""Nested Boolean expressions, true or false: the second experiment of VCoT (Chen 2026).
+
+    paper     drawn as published: about half are true, and length, counts of characters and, above
+              all, the outermost parentheses tell which. Three levels settle about four in five
+              expressions, however deep these are.
+    matched   each expression is followed by one of the other value that has the same characters
+              on every level and is the same in its outer half, up to `HELD` levels. Whatever
+              counts characters, or reads no more than these levels, is right in half of the
+              rows, at every depth and length. What stands beside what is not matched, for an
+              expression's value lies in nothing else.
+
+Expressions of depth 1 are few (576 as published), so rows of the train split may be equal, as in
+the paper; those of valid and test are not, and stand in one split only. Longer expressions than
+the limit are rejected, so the deepest are more compact than the grammar would have them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Num
+
+from workbench.tasks.batch import Batch, DeepBatch
+from workbench.tasks.deep import (
+    SPLITS,
+    DeepConfig,
+    DeepTask,
+    Rows,
+    Table,
+    Tokens,
+    deep_batch,
+    widened,
+)
+from workbench.tasks.expressions import (
+    AND,
+    CLOSE,
+    FALSE,
+    NOT,
+    OPEN,
+    OR,
+    TRUE,
+    WORDS,
+    check,
+    draw,
+    evaluate,
+    nesting,
+    twins,
+    uniform,
+)
+from workbench.vocabulary import WordVocabulary
+
+CLS = 1
+HELD = 3  # outer levels that twins share at most; deeper, twins become rare: 15 % at 3, 2 % at 6
+TRIES = 8  # random orders in which a twin is looked for
+PATIENCE = 20  # draws in a row that bring nothing new before giving up
+
+
+class BooleanConfig(DeepConfig):
+    """Sizes of the Boolean task; the defaults are the paper's, which has no valid split."""
+
+    train_depths: list[int] = [1, 2, 3, 4, 5, 6, 7, 8]
+    valid_depths: list[int] = [2, 4, 6, 8]
+    test_depths: list[int] = [2, 4, 6, 8, 10, 12, 14]
+    n_train: int = 8_000  # of each depth, as the other numbers
+    n_valid: int = 250
+    n_test: int = 500
+
+
+class Characters(WordVocabulary):
+    """A vocabulary whose words are characters, and a text is written without spaces."""
+
+    def encode(self, text: str) -> list[int]:
+        written = "".join(text.split())
+        if not written:
+            raise ValueError("the expression is empty; an expression reads like '!(T&F)|T'")
+        for character in written:
+            if character not in self.ids:
+                raise ValueError(
+                    f"unknown character {character!r}; an expression has T F & | ! ( )"
+                )
+        return [self.ids[character] for character in written]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The characters of token ids; padding and <cls> are left out."""
+        return "".join(self.words[token] for token in tokens if token > CLS)
+
+
+class Drawn(NamedTuple):
+    """Rows of one depth."""
+
+    tokens: Tokens
+    value: Rows
+
+
+class Boolean(DeepTask):
+    """Expressions of T, F, !, & and | in parentheses, to be evaluated."""
+
+    Config = BooleanConfig
+    perception = "expression"
+    no_and_yes = ("False", "True")
+
+    def __init__(self, cfg: BooleanConfig, seed: int) -> None:
+        super().__init__(cfg, seed)
+        self.vocabulary = Characters(WORDS)
+
+    @cached_property
+    def splits(self) -> Mapping[str, DeepBatch]:
+        taken: set[bytes] = set()  # the train split comes last, for it may repeat itself
+        drawn = {split: self._draw_split(split, taken) for split in reversed(SPLITS)}
+        return {split: drawn[split] for split in SPLITS}
+
+    def question(self, text: str) -> DeepBatch:
+        tokens = np.array([[CLS, *self.vocabulary.encode(text)]])
+        check("".join(text.split()))
+        self._check_length(tokens.shape[1])
+        return self._batch(Drawn(tokens, evaluate(tokens)))
+
+    def local_features(self, batch: Batch) -> dict[str, Num[np.ndarray, " batch"]]:
+        """Length, counts, the edges, what stands outside inner parentheses, and neighbours.
+
+        Nothing here looks at more than two characters at once or evaluates anything.
+        """
+        tokens, level = batch.tokens.numpy(), nesting(batch.tokens.numpy())
+        counts = {
+            f"number of {WORDS[symbol]}": (tokens == symbol).sum(1)
+            for symbol in (TRUE, FALSE, AND, OR, NOT, OPEN)
+        }
+        outer = {
+            f"number of {WORDS[symbol]} on the outermost level": (
+                (tokens == symbol) & (level == 1)
+            ).sum(1)
+            for symbol in (TRUE, FALSE, AND, OR, NOT)
+        }
+        beside = {
+            f"number of {WORDS[one]}{WORDS[two]}": _count_pairs(tokens, one, two)
+            for constant in (TRUE, FALSE)
+            for operator in (AND, OR)
+            for one, two in ((constant, operator), (operator, constant))
+        } | {f"number of !{WORDS[two]}": _count_pairs(tokens, NOT, two) for two in (TRUE, FALSE)}
+        last = np.take_along_axis(tokens, batch.length.numpy()[:, None] - 1, 1)[:, 0]
+        edges = {
+            "begins with !": (tokens[:, 1] == NOT).astype(np.int64),
+            "begins with (": (tokens[:, 1] == OPEN).astype(np.int64),
+            "ends with )": (last == CLOSE).astype(np.int64),
+        }
+        return {"length": batch.length.numpy(), **counts, **edges, **outer, **beside}
+
+    def guesses(self, batch: Batch) -> dict[str, Rows]:
+        """Answers from the counts of characters, and from the outermost levels alone.
+
+        The outer levels say the value where they settle it, whatever stands further in. They are
+        never more than half of an expression's.
+        """
+        views: dict[str, Callable[[Batch], Rows]] = {
+            "outermost level": lambda rows: _value_of_outer(rows, 1),
+            f"outer half, at most {HELD} levels": lambda rows: _value_of_outer(rows, HELD),
+        }
+        train = self.splits["train"]
+        answer = train.answer.numpy()
+        guesses = {"counts of characters": (_counts(batch) @ self._weights > 0).astype(np.int64)}
+        for view, look in views.items():
+            table = Table(look(train)[:, None], answer, self._usual)
+            guesses[view] = table(look(batch)[:, None])
+        return guesses
+
+    @cached_property
+    def _weights(self) -> Float[np.ndarray, " feature"]:
+        """Linear rule on counts, by least squares."""
+        train = self.splits["train"]
+        signs = 2.0 * train.answer.numpy() - 1
+        weights: Float[np.ndarray, " feature"] = np.linalg.lstsq(_counts(train), signs)[0]
+        return weights
+
+    def _draw_split(self, split: str, taken: set[bytes]) -> DeepBatch:
+        parts = []
+        for depth, n in self.cfg.rows(split).items():
+            dice = uniform(np.random.default_rng([self.seed, SPLITS.index(split), depth]))
+            tokens, value = self._draw(depth, n, dice, taken, split == "train")
+            parts.append(self._batch(Drawn(widened(tokens, self.cfg.max_length), value)))
+        return Batch.cat(parts).trimmed()
+
+    def _draw(
+        self, depth: int, n: int, dice: Iterator[float], taken: set[bytes], repeats: bool
+    ) -> Drawn:
+        """Rows of one depth that are not `taken`, and take them unless they may be repeated."""
+        rng = np.random.default_rng([self.seed, len(SPLITS), depth, int(next(dice) * 2**32)])
+        size, surplus = (2, 5) if self.cfg.version == "matched" else (1, 1)  # one in 3 to 7 has one
+        kept: list[Tokens] = []
+        missing, fruitless = -(-n // size), 0
+        while missing:
+            drawn = self._candidates(depth, surplus * missing + 64, dice, rng)
+            fresh = []
+            for rows in drawn:
+                names = {row.tobytes().rstrip(b"\0") for row in rows.astype(np.uint8)}
+                if not names & taken:
+                    fresh.append(rows)
+                    taken |= set() if repeats else names
+                if len(fresh) == missing:
+                    break
+            kept += fresh
+            missing -= len(fresh)
+            fruitless = 0 if fresh else fruitless + 1
+            if fruitless == PATIENCE:
+                raise ValueError(
+                    f"{n} different expressions of depth {depth} and at most "
+                    f"{self.cfg.max_length} tokens are asked for, but only "
+                    f"{size * len(kept)} were found"
+                )
+        width = max(rows.shape[1] for rows in kept)
+        tokens = np.concatenate([widened(rows, width) for rows in kept])[:n]
+        return Drawn(tokens, evaluate(tokens))
+
+    def _candidates(
+        self, depth: int, n: int, dice: Iterator[float], rng: np.random.Generator
+    ) -> list[Tokens]:
+        """Single expressions, or twins; fewer than `n`, as many are too long or have no twin."""
+        written = (draw(depth, dice) for _ in range(n))
+        texts = [text for text in written if len(text) < self.cfg.max_length]
+        width = 1 + max(map(len, texts), default=0)
+        ids = self.vocabulary.ids
+        rows = [[CLS, *map(ids.__getitem__, text)] for text in texts]
+        tokens = np.array([row + [0] * (width - len(row)) for row in rows], np.int64)
+        tokens = tokens.reshape(-1, width)
+        if self.cfg.version == "paper":
+            return list(tokens[:, None])
+        held = min(depth // 2, HELD)
+        tokens = tokens[evaluate(tokens, held) < 0]  # else all that share these levels are equal
+        others, found = twins(tokens, held, rng, TRIES)
+        return list(np.stack((tokens, others), 1)[found])
+
+    def _batch(self, rows: Drawn) -> DeepBatch:
+        tokens = rows.tokens
+        depth = nesting(tokens).max(1)
+        length = (tokens > 0).sum(1)
+        return deep_batch(tokens, length, rows.value, depth)
+
+
+def _count_pairs(tokens: Tokens, one: int, two: int) -> Rows:
+    counts: Rows = ((tokens[:, :-1] == one) & (tokens[:, 1:] == two)).sum(1)
+    return counts
+
+
+def _counts(batch: Batch) -> Float[np.ndarray, "batch feature"]:
+    """Counts of the characters that matter, apart for expressions that begin with ! and others."""
+    tokens = batch.tokens.numpy()
+    symbols = (TRUE, FALSE, AND, OR, NOT)
+    counts = np.stack([np.ones(len(tokens)), *((tokens == s).sum(1) for s in symbols)], 1)
+    negated = tokens[:, 1:2] == NOT
+    return np.concatenate((counts, counts * negated), 1)
+
+
+def _value_of_outer(batch: Batch, levels: int) -> Rows:
+    """The value if the outer levels settle it, at most `levels` and half of all; else −1."""
+    tokens = batch.tokens.numpy()
+    shown = np.minimum(batch.difficulty.numpy() // 2, levels)
+    value = np.empty(len(tokens), np.int64)
+    for level in np.unique(shown).tolist():
+        rows = shown == level
+        width = int(batch.length.numpy()[rows].max())
+        value[rows] = evaluate(tokens[rows, :width], level)
+    return value

@@ -1,0 +1,118 @@
+"""Facts on a family, in words: read, solved, and named by generations.
+
+A relation counts generations: "Ada is the parent of Ben ." puts Ada one generation above Ben, a
+child is one below, a sibling on the same. Relations compose by adding up: a parent's parent is 2
+above, and a parent's child is a sibling, as in VCoT (Chen 2026), where nobody is anybody's self.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from workbench.config import nearest
+
+FURTHEST = 12  # generations that have a word
+
+SPECIALS = ("<pad>", "<cls>", "<sep>")
+NAMES = (
+    *("Ada", "Ben", "Cora", "Dan", "Ella", "Finn", "Gwen", "Hugo", "Ida", "Jon"),
+    *("Kim", "Lars", "Maya", "Noah", "Oda", "Per", "Ruth", "Sven", "Tess", "Uma"),
+)
+UP = ("parent", "grandparent", *(f"ancestor{n}" for n in range(3, FURTHEST + 1)))
+DOWN = ("child", "grandchild", *(f"descendant{n}" for n in range(3, FURTHEST + 1)))
+RELATIONS = (*reversed(DOWN), "sibling", *UP)  # by generations, from 12 below to 12 above
+FUNCTION_WORDS = ("is", "the", "of", ".", "query", ":")
+WORDS = (*SPECIALS, *NAMES, *RELATIONS, *FUNCTION_WORDS)
+
+GENERATIONS = {word: n - FURTHEST for n, word in enumerate(RELATIONS)}
+A_FACT = "a fact reads like 'Ada is the parent of Ben .'"
+A_QUERY = "a question ends like 'query : Ada is the grandparent of Cora'"
+
+
+class Fact(NamedTuple):
+    """`one` is so many generations above `other`."""
+
+    one: str
+    generations: int
+    other: str
+
+
+class Kinship(NamedTuple):
+    """How two people are related by what the facts say."""
+
+    generations: int
+    steps: int
+    """Facts on the shortest way between them."""
+
+
+def kinship(facts: Sequence[Fact], one: str, other: str) -> Kinship:
+    """Generations that `one` is above `other`, found breadth first from fact to fact.
+
+    Raises:
+        ValueError: The facts do not lead from one to the other, or contradict each other on the
+            way; facts on people that have nothing to do with the two may.
+    """
+    beside: dict[str, list[tuple[str, int]]] = {}
+    for fact in facts:
+        beside.setdefault(fact.one, []).append((fact.other, -fact.generations))
+        beside.setdefault(fact.other, []).append((fact.one, fact.generations))
+    found = {one: Kinship(0, 0)}
+    queue = [one]
+    for person in queue:  # grows as people are found
+        generations, steps = found[person]
+        for relative, above in beside.get(person, []):
+            if relative not in found:
+                found[relative] = Kinship(generations + above, steps + 1)
+                queue.append(relative)
+            elif found[relative].generations != generations + above:
+                raise ValueError(f"the facts contradict each other on {person} and {relative}")
+    if other not in found:
+        raise ValueError(f"no facts lead from {one} to {other}; each must be related to the next")
+    return Kinship(-found[other].generations, found[other].steps)
+
+
+def solve(facts: Sequence[Fact], query: Fact) -> bool:
+    """Whether the facts say what the query says.
+
+    Raises:
+        ValueError: The facts do not relate the two people asked about, or contradict each other.
+    """
+    return kinship(facts, query.one, query.other).generations == query.generations
+
+
+def read(text: str) -> tuple[list[Fact], Fact]:
+    """Facts and query of a text such as "Ada is the parent of Ben . query : Ben is the child of …".
+
+    Raises:
+        ValueError: The text is empty, has an unknown name, relation or other word, a fact that is
+            none, no query, or one about people whom no fact mentions or about one person twice.
+    """
+    words = text.replace(".", " . ").replace(":", " : ").split()
+    if not words:
+        raise ValueError(f"the question is empty; {A_QUERY}")
+    *told, asked = " ".join(words).split(" . ")
+    if not asked.startswith("query :"):
+        raise ValueError(f"there is no query at the end; {A_QUERY}")
+    facts = [_fact(sentence, A_FACT) for sentence in told]
+    query = _fact(asked.removeprefix("query :").removesuffix(" ."), A_QUERY)
+    mentioned = {name for fact in facts for name in (fact.one, fact.other)}
+    for name in (query.one, query.other):
+        if name not in mentioned:
+            raise ValueError(f"no fact mentions {name}; {nearest(name, mentioned)}")
+    return facts, query
+
+
+def _fact(sentence: str, form: str) -> Fact:
+    words = sentence.split()
+    if len(words) != 6 or (words[1], words[2], words[4]) != ("is", "the", "of"):
+        unknown = [word for word in words if word not in WORDS]
+        why = f"unknown word {unknown[0]!r} in {sentence!r}" if unknown else f"{sentence!r} is none"
+        raise ValueError(f"{why}; {form}")
+    one, _, _, relation, _, other = words
+    for name in (one, other):
+        if name not in NAMES:
+            raise ValueError(f"unknown name {name!r}; {nearest(name, NAMES)}")
+    if relation not in GENERATIONS:
+        raise ValueError(f"unknown relation {relation!r}; {nearest(relation, RELATIONS)}")
+    if one == other:
+        raise ValueError(f"{sentence!r} is about one person twice; {form}")
+    return Fact(one, GENERATIONS[relation], other)
