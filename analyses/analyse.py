@@ -88,8 +88,8 @@ def analyse(
         name: The analysis, one of `ANALYSES`.
         run: A run, its folder or its name.
         step: A saved step; the final weights by default.
-        split: Whose rows to look at; by default every split, or one where one is wanted: test_ood,
-            or else the split that runs are judged on.
+        split: Whose rows to look at; by default every split; where one is wanted, test_ood or the
+            split that the task is judged on.
         question: One typed question in place of a split.
         n: Rows of each split to draw.
         seed: Of the draw.

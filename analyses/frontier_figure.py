@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
+import torch
 from plotly.subplots import make_subplots
 
 from analyses.labels import literal
@@ -37,10 +38,7 @@ def frontier_figure(found: "ComputeFrontier") -> go.Figure:
         **small,
     )
     figure.add_trace(heat, row=1, col=1)
-    controls = [
-        list(values)
-        for values in zip(*(shares.tolist() for shares in columns.values()), strict=True)
-    ]
+    controls = torch.stack(list(columns.values()), dim=1).tolist()  # [difficulty control]
     figure.add_trace(go.Heatmap(z=controls, x=list(columns), y=rows, **cells), row=1, col=2)
     _draw_frontier(figure, found)
     _draw_range(figure, found)

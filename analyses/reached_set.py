@@ -158,11 +158,9 @@ def reached_set(
     counted = real_nodes(rows)
     said, control = [], []
     for way, wanted in enumerate(_truth(others, len(fitting))[:2]):
-        both = [
-            NodeProbe.fit(fitting, others, wanted, shuffled=shuffled) for shuffled in (False, True)
-        ]
-        said.append(both[0].predict(tested))
-        control.append(_right(both[1].predict(tested), truth[way], counted))
+        said.append(NodeProbe.fit(fitting, others, wanted).predict(tested))
+        guess = NodeProbe.fit(fitting, others, wanted, shuffled=True).predict(tested)
+        control.append(_right(guess, truth[way], counted))
     readout = _asked(model, rows, tested)
     said.append(readout)
     control.append(_right(_of_other_nodes(readout, counted), truth[2], counted))
