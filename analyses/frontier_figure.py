@@ -135,7 +135,8 @@ def _draw_targets(figure: go.Figure, found: "ComputeFrontier") -> None:
         opacity=0,
         selected={"marker": {"opacity": 1}},
         unselected={"marker": {"opacity": 0}},
-        hovertemplate=f"%{{y}} {found.unit}, after loop %{{x}}<br>%{{customdata[2]}}<extra></extra>",
+        hovertemplate=f"%{{y}} {found.unit}, after loop %{{x}}<br>"
+        "%{customdata[2]}<extra></extra>",
         showlegend=False,
         row=1,
         col=1,
