@@ -18,6 +18,7 @@ from analyses.reached_set import reached_set
 from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
 from analyses.result import Result
+from analyses.shortcuts import shortcuts
 from analyses.stage_collapse import stage_collapse
 from analyses.training_curves import training_curves
 
@@ -39,6 +40,7 @@ __all__ = [
     "logit_lens",
     "realigned_answer",
     "realignment",
+    "shortcuts",
     "stage_collapse",
     "training_curves",
 ]

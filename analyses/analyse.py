@@ -1,42 +1,38 @@
 """One analysis of one run by name, with a record of where its numbers came from."""
 
 import inspect
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from analyses.analysed import Analysed, Provenance
 from analyses.answers import answers
 from analyses.attention import attention
 from analyses.bridge_alignment import bridge_alignment
 from analyses.compute_frontier import compute_frontier
 from analyses.convergence import convergence
-from analyses.export import page
 from analyses.gate_maps import gate_maps
 from analyses.gradient_highway import gradient_highway
 from analyses.graph_states import graph_states
-from analyses.labels import literal
 from analyses.logit_lens import logit_lens
 from analyses.reached_set import reached_set
 from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
 from analyses.result import Result
+from analyses.shortcuts import shortcuts
 from analyses.stage_collapse import stage_collapse
 from analyses.trained import Trained
 from analyses.training_curves import training_curves
 from workbench.config import ConfigError, nearest
 from workbench.edits import Edit, edit_hooks, parse_edits, to_plain
-from workbench.files import FileError, write_text
 from workbench.models.depth import DepthModel
 from workbench.runs import Run, load_run
 from workbench.tasks.batch import Batch
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import plotly.graph_objects as go
+    pass
 
 ANALYSES: dict[str, Callable[..., Result]] = {
     "logit_lens": logit_lens,
@@ -53,6 +49,7 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "gradient_highway": gradient_highway,
     "reached_set": reached_set,
     "graph_states": graph_states,
+    "shortcuts": shortcuts,
 }
 OF_SPLITS = {
     "bridge_alignment",
@@ -60,101 +57,7 @@ OF_SPLITS = {
     "realignment",
 }  # given every split unless one is named
 OF_DEFAULT = {"compute_frontier"}  # given the split that a run is judged on
-SUPPLIED = ("n_loops", "trained")  # keyword arguments that are no options
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Which run, weights, rows and interventions a result is of."""
-
-    run: str
-    step: int | None
-    split: str | list[str] | None
-    loops: int | None
-    edits: list[dict[str, Any]]
-    n: int | None
-    seed: int
-    options: dict[str, Any]
-
-    def line(self) -> str:
-        """In a few words, as plotly shows them literally."""
-        parts = [self.run, "final weights" if self.step is None else f"step {self.step}"]
-        if self.split is not None:
-            parts.append(self.split if isinstance(self.split, str) else ", ".join(self.split))
-        if self.n is not None:
-            parts.append(f"n ≤ {self.n}, seed {self.seed}")
-        if self.loops is not None:
-            parts.append(f"{self.loops} loops")
-        if self.edits:
-            parts.append(f"{len(self.edits)} edits")
-        return literal(" · ".join(parts))
-
-    def arguments(self, name: str, run: str | None = None) -> list[str]:
-        """What `analyse` is to be given for the same result, as Python."""
-        is_question = self.n is None and isinstance(self.split, str)
-        given = {
-            "step": self.step,
-            "question": self.split if is_question else None,
-            "split": self.split if isinstance(self.split, str) and not is_question else None,
-            "n": self.n,
-            "seed": self.seed if self.n is not None else None,
-            "n_loops": self.loops,
-            "edits": self.edits or None,
-        } | self.options
-        named = [f"{key}={value!r}" for key, value in given.items() if value is not None]
-        return [repr(name), repr(run or self.run), *named]
-
-
-@dataclass(frozen=True, eq=False)
-class Analysed:
-    """A result and its provenance."""
-
-    name: str
-    result: Result
-    provenance: Provenance
-
-    def figure(self) -> "go.Figure":
-        """The result's figure with its provenance below the title."""
-        from analyses.style import subtitled
-
-        return subtitled(self.result.figure(), self.provenance.line())
-
-    def shown(self, **view: Any) -> "Analysed":
-        """The same numbers with another picture; `view` are options that only the figure heeds."""
-        result = replace(cast(Any, self.result), **view)
-        options = self.provenance.options | view
-        return replace(self, result=result, provenance=replace(self.provenance, options=options))
-
-    def to_frame(self) -> "pd.DataFrame":
-        """The result's numbers as a tidy table."""
-        return self.result.to_frame()
-
-    def summary(self) -> str:
-        """The result's finding in one line."""
-        return self.result.summary()
-
-    def code(self, run: str | None = None) -> str:
-        """Lines of Python that make the figure; `run` is a folder, if the name is not enough."""
-        return (
-            "from analyses import analyse\n"
-            f"found = analyse({', '.join(self.provenance.arguments(self.name, run))})\n"
-            "found.figure().show()"
-        )
-
-    def to_plain(self) -> dict[str, Any]:
-        """The result's fields and the provenance, as data for JSON."""
-        return {"analysis": self.name} | asdict(self.provenance) | self.result.to_plain()
-
-    def write(self, folder: Path) -> list[Path]:
-        """Write NAME.csv, NAME.html and NAME.json; returns their paths."""
-        if folder.exists() and not folder.is_dir():
-            raise FileError(f"--out {folder} is a file; the results go into a folder")
-        folder.mkdir(parents=True, exist_ok=True)
-        paths = [folder / f"{self.name}.{end}" for end in ("csv", "html", "json")]
-        write_text(paths[0], self.result.to_frame().to_csv(index=False))
-        write_text(paths[1], page(self.figure()))
-        write_text(paths[2], json.dumps(self.to_plain(), allow_nan=False))
-        return paths
+SUPPLIED = ("n_loops", "trained", "bridge_words", "split")  # keyword arguments, but no options
 
 
 def find(name: str) -> Callable[..., Result]:
@@ -188,6 +91,8 @@ def analyse(
         name: The analysis, one of `ANALYSES`.
         run: A run, its folder or its name.
         step: A saved step; the final weights by default.
+        split: Whose rows to look at; by default every split; where one is wanted, test_ood or the
+            split that the task is judged on.
         split: Whose rows to look at; by default every split, or one where one is wanted: test_ood,
             or else the split that runs are judged on.
         question: One typed question in place of a split.
@@ -204,33 +109,73 @@ def analyse(
     function = find(name)
     run = run if isinstance(run, Run) else load_run(run)
     _check_options(name, function, options)
-    if "run" in inspect.signature(function).parameters:
-        plain = Provenance(run.name, None, None, None, [], None, seed, options)
-        return Analysed(name, function(run, **options), plain)
+    if split is not None and question is not None:
+        raise ConfigError("split and question both say which rows to look at; give one of the two")
+    if _is_of_a_run(function):
+        unused = {"step": step, "question": question, "loops": n_loops, "edits": edits or None}
+        if not _takes_a_split(function):
+            unused["split"] = split
+        _refuse_unused(name, unused)
+        asked = (split or run.task.default_split) if _takes_a_split(function) else None
+        result = function(run, **({} if asked is None else {"split": asked}), **options)
+        plain = Provenance(
+            run.name, run.recipe.name, None, asked, None, None, [], None, seed, options
+        )
+        return Analysed(name, result, plain)
     step = run.loaded_step(step)
     if model is None:
         model = run.model if step is None else run.model_at(step)
     made = [e if isinstance(e, Edit) else parse_edits([dict(e)])[0] for e in edits]
-    batches = _batches(name, run, split, question, n, seed, model)
+    if split is None and question is None and name not in OF_SPLITS:
+        split = _default_split(name, run)
+    batches = _batches(run, split, question, n, seed, model)
     if isinstance(batches, dict) and made:
         raise ConfigError(f"edits are of one batch; name a --split for {name}")
     rows = next(iter(batches.values())) if isinstance(batches, dict) else batches
-    where = _where(name, run, split, question, batches)
-    supplied = dict(options)
-    if "trained" in inspect.signature(function).parameters:
-        supplied["trained"] = Trained.of(run, where if question is None else None)
+    where = list(batches) if isinstance(batches, dict) else split
     with model.hooks(fwd_hooks=edit_hooks(made, model, rows)):
-        result = function(model, batches, n_loops=n_loops, **supplied)
-    count = None if question else n
+        supplied = _supplied(function, run, where)
+        result = function(model, batches, n_loops=n_loops, **supplied, **options)
+    count, plain_edits = None if question else n, to_plain(made)
     return Analysed(
         name,
         result,
-        Provenance(run.name, step, where, n_loops, to_plain(made), count, seed, options),
+        Provenance(
+            run.name,
+            run.recipe.name,
+            step,
+            where,
+            question,
+            n_loops,
+            plain_edits,
+            count,
+            seed,
+            options,
+        ),
     )
 
 
+def _supplied(
+    function: Callable[..., Result], run: Run, where: str | list[str] | None
+) -> dict[str, Any]:
+    """What an analysis asks of the run beside its model and rows."""
+    asked = inspect.signature(function).parameters
+    found: dict[str, Any] = {}
+    if "bridge_words" in asked:
+        found["bridge_words"] = run.task.bridge_words
+    if "trained" in asked:
+        found["trained"] = Trained.of(run, where if isinstance(where, str) else None)
+    return found
+
+
+def _refuse_unused(name: str, unused: Mapping[str, Any]) -> None:
+    """Refuse what an analysis of a whole run would not look at."""
+    given = [key for key, value in unused.items() if value is not None]
+    if given:
+        raise ConfigError(f"{name} looks at a run as a whole, where {', '.join(given)} say nothing")
+
+
 def _batches(
-    name: str,
     run: Run,
     split: str | None,
     question: str | None,
@@ -240,11 +185,11 @@ def _batches(
 ) -> Batch | dict[str, Batch]:
     if question is not None:
         return run.task.question(question).to(model.device)
-    if split is None and name in OF_SPLITS:
+    if split is None:
         bridged = [s for s, rows in run.task.splits.items() if bool((rows.bridge >= 0).any())]
         splits = bridged or list(run.task.splits)
         return {s: run.task.batch(s, n, seed).to(model.device) for s in splits}
-    return run.task.batch(split or _default_split(name, run), n, seed).to(model.device)
+    return run.task.batch(split, n, seed).to(model.device)
 
 
 def _default_split(name: str, run: Run) -> str:
@@ -254,12 +199,13 @@ def _default_split(name: str, run: Run) -> str:
     return run.task.default_split
 
 
-def _where(
-    name: str, run: Run, split: str | None, question: str | None, batches: Batch | dict[str, Batch]
-) -> str | list[str]:
-    if isinstance(batches, dict):
-        return list(batches)
-    return split or question or _default_split(name, run)
+def _is_of_a_run(function: Callable[..., Result]) -> bool:
+    """Whether an analysis asks a run as a whole rather than a model about some rows."""
+    return "run" in inspect.signature(function).parameters
+
+
+def _takes_a_split(function: Callable[..., Result]) -> bool:
+    return "split" in inspect.signature(function).parameters
 
 
 def _check_options(name: str, function: Callable[..., Result], options: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ state's cosine with the bridge's embedding is about .3: known, and not in a usab
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -72,10 +72,9 @@ class BridgeAlignment(Result):
         return pd.DataFrame(rows)
 
     def figure(self) -> "go.Figure":
-        import plotly.graph_objects as go
         from plotly.subplots import make_subplots
 
-        from analyses.style import colour_of, styled
+        from analyses.style import styled
 
         lowest = float(self.low.nan_to_num().min())
         n_hops = self.mean.shape[3]
@@ -85,38 +84,42 @@ class BridgeAlignment(Result):
             for measure in MEASURES
         ]
         figure = make_subplots(n_hops, 2, subplot_titles=titles)
-        labels = loop_labels(self.mean.shape[2])
-        for split, name in enumerate(self.splits):
+        for split in range(len(self.splits)):
             for hop in range(n_hops):
                 for measure in range(2):
-                    at = (split, measure, slice(None), hop)
-                    mean, low, high = (t[at] for t in (self.mean, self.low, self.high))
-                    error = {"array": (high - mean).tolist(), "arrayminus": (mean - low).tolist()}
-                    bars = go.Bar(
-                        x=labels,
-                        y=mean.tolist(),
-                        name=name,
-                        marker_color=colour_of(name, split),
-                        error_y=error if self.n[split] > 1 else None,
-                        legendgroup=name,
-                        offsetgroup=name,
-                        showlegend=not measure and not hop,
-                    )
-                    control = go.Scatter(
-                        x=labels,
-                        y=self.control[at].tolist(),
-                        name=self.control_name,
-                        mode="markers",
-                        marker={"symbol": "line-ew", "size": 22, "line": CONTROL_LINE},
-                        legendgroup="control",
-                        legendrank=2_000,
-                        offsetgroup=name,
-                        showlegend=not (measure or hop or split),
-                    )
-                    figure.add_traces([bars, control], rows=hop + 1, cols=measure + 1)
+                    self._draw(figure, split, measure, hop)
         figure.update_yaxes(range=[min(-0.02, lowest - 0.05), 1.05])
         figure.update_layout(scattermode="group", bargap=0.3, scattergap=0.3)
         return styled(figure, "The bridge where it is read: known, aligned?", 182 + 240 * n_hops)
+
+    def _draw(self, figure: "go.Figure", split: int, measure: int, hop: int) -> None:
+        """The bars of one split in one panel, and the marks of their control."""
+        from analyses.style import colour_of
+
+        name, at = self.splits[split], (split, measure, slice(None), hop)
+        mean, low, high = (t[at] for t in (self.mean, self.low, self.high))
+        error = {"array": (high - mean).tolist(), "arrayminus": (mean - low).tolist()}
+        place: dict[str, Any] = {"row": hop + 1, "col": measure + 1, "offsetgroup": name}
+        place["x"] = loop_labels(self.mean.shape[2])
+        figure.add_bar(
+            y=mean.tolist(),
+            name=name,
+            marker_color=colour_of(name, split),
+            error_y=error if self.n[split] > 1 else None,
+            legendgroup=name,
+            showlegend=not measure and not hop,
+            **place,
+        )
+        figure.add_scatter(
+            y=self.control[at].tolist(),
+            name=self.control_name,
+            mode="markers",
+            marker={"symbol": "line-ew", "size": 22, "line": CONTROL_LINE},
+            legendgroup="control",
+            legendrank=2_000,
+            showlegend=not (measure or hop or split),
+            **place,
+        )
 
     def summary(self) -> str:
         parts = [

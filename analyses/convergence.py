@@ -1,4 +1,4 @@
-"""Do the states settle? Steps between loops, distance to their end, and the loop's Jacobian."""
+"""Do the states settle? Steps from loop to loop, distance to the end, and the loop's Jacobian."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from analyses.labels import loop_label
 from analyses.parts import in_parts, most_loops
 from analyses.result import Result
 from analyses.spread import bootstrap
+from workbench.hooks import is_heard
 from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
 
@@ -95,22 +96,22 @@ class Convergence(Result):
                 (found, "trained", COLOURS[0]),
             ):
                 mean, low, high = values.tolist()
-                figure.add_trace(band(shown, low, high, colour), row=1, col=column)
-                figure.add_scatter(
-                    x=shown,
-                    y=mean,
-                    mode="lines+markers",
-                    line={"color": colour, "width": 3},
-                    name=name,
-                    showlegend=column == 1,
-                    row=1,
-                    col=column,
-                )
+                line = {"color": colour, "width": 3}
+                at = {"row": 1, "col": column}
+                if column == 3:  # a few loops only: nothing is known of those between
+                    error = {"array": (values[2] - values[0]).tolist(), "type": "data"}
+                    error["arrayminus"] = (values[0] - values[1]).tolist()
+                    trace = {"mode": "markers", "marker": {"color": colour, "size": 10}}
+                    trace |= {"error_y": error, "showlegend": False}
+                else:
+                    figure.add_trace(band(shown, low, high, colour), **at)
+                    trace = {"mode": "lines+markers", "line": line, "showlegend": column == 1}
+                figure.add_scatter(x=shown, y=mean, name=name, **trace, **at)
             if column < 3:
-                figure.update_yaxes(type="log", exponentformat="power", row=1, col=column)
+                figure.update_yaxes(type="log", dtick="D2", row=1, col=column)
         figure.add_vline(x=self.trained_loops, line={"dash": "dash", "color": CONTROL})
         figure.add_hline(y=1, line={"dash": "dot", "color": CONTROL}, row=1, col=3)
-        figure.update_xaxes(title="after loop", dtick=max(1, self.step.shape[1] // 10))
+        figure.update_xaxes(title="after loop", dtick=max(1, self.step.shape[1] // 5))
         figure.update_yaxes(rangemode="tozero", row=1, col=3)
         title = f"Do the states settle? {self.step.shape[1] + 1} loops; dashed: loops by default"
         return styled(figure, title)
@@ -141,27 +142,40 @@ def convergence(
         model: A looped model without halting; hooks that are open on it act.
         batch: The questions.
         n_loops: Loops to run; by default all of the loop embedding's, or three times the model's.
-        radius_rows: Questions whose Jacobian's spectral radius is found.
+        radius_rows: Questions whose Jacobian's spectral radius is found; all under an edit.
         at: Loops, numbered from 0, at whose states that is; by default the first, the last that
             runs by default, and the last of all. Each is taken with its own loop embedding.
 
     Raises:
         ValueError: There is one loop only, a loop of `at` is not run, or the model halts.
     """
-    loops = most_loops(model, 3) if n_loops is None else n_loops
+    loops = most_loops(model, 3.0) if n_loops is None else n_loops
     if loops < 2:
         raise ValueError("distances between loops need two; this model runs one loop")
     places = sorted({0, min(model.n_loops, loops) - 1, loops - 1}) if at is None else at
     for loop in places:
         if not 0 <= loop < loops:
             raise ValueError(f"at={loop} is no loop of this run; they go from 0 to {loops - 1}")
-    few = batch[:radius_rows].trimmed()
+    heard = is_heard(*model.hook_points())  # an edit may be of certain rows, and must see all
+    few = batch if heard else batch[:radius_rows].trimmed()
     found = []
     for each in (model, model.untrained()):
         step, to_last = _distances(each, batch, loops)
         radius = _radii(each, few, loops, places)
         found += [torch.stack(bootstrap(values)) for values in (step, to_last, radius)]
-    return Convergence(*found, tuple(places), len(batch), len(few), model.n_loops)
+    step, to_last, radius, *untrained = found
+    return Convergence(
+        step=step,
+        to_last=to_last,
+        radius=radius,
+        step_untrained=untrained[0],
+        to_last_untrained=untrained[1],
+        radius_untrained=untrained[2],
+        at=tuple(places),
+        n=len(batch),
+        n_radius=len(few),
+        trained_loops=model.n_loops,
+    )
 
 
 @torch.no_grad()

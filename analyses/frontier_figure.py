@@ -37,12 +37,16 @@ def frontier_figure(found: "ComputeFrontier") -> go.Figure:
         **small,
     )
     figure.add_trace(heat, row=1, col=1)
-    controls = [list(values) for values in zip(*map(_listed, columns.values()), strict=True)]
+    controls = [
+        list(values)
+        for values in zip(*(shares.tolist() for shares in columns.values()), strict=True)
+    ]
     figure.add_trace(go.Heatmap(z=controls, x=list(columns), y=rows, **cells), row=1, col=2)
     _draw_frontier(figure, found)
     _draw_range(figure, found)
     _draw_targets(figure, found)
-    figure.update_xaxes(title="read after loop", dtick=1, row=1, col=1)
+    across = [0.5, found.n_loops + 0.5]
+    figure.update_xaxes(title="read after loop", dtick=1, range=across, row=1, col=1)
     figure.update_xaxes(side="bottom", tickangle=0, row=1, col=2)
     figure.update_yaxes(title=found.unit, type="category", row=1, col=1)
     figure.update_yaxes(type="category", row=1, col=2)
@@ -71,7 +75,12 @@ def _draw_frontier(figure: go.Figure, found: "ComputeFrontier") -> None:
             "color": FRONTIER,
         },
         mode="markers",
-        marker={"color": FRONTIER, "size": 10, "line": {"color": "white", "width": 1}},
+        marker={
+            "color": FRONTIER,
+            "size": 17,
+            "symbol": "circle-open",
+            "line": {"color": FRONTIER, "width": 3},
+        },
         name="3/4 of the way from chance to the ceiling",
         hovertemplate="%{y}: after %{x:.2f} loops<extra></extra>",
         row=1,
@@ -141,7 +150,3 @@ def _draw_targets(figure: go.Figure, found: "ComputeFrontier") -> None:
         row=1,
         col=1,
     )
-
-
-def _listed(values: object) -> list[float]:
-    return values.tolist()  # type: ignore[attr-defined, no-any-return]

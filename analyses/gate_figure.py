@@ -41,7 +41,7 @@ def channel_figure(found: "GateMaps") -> go.Figure:
     n_loops, n_columns = found.mean.shape[1], len(found.splits) + 1
     titles = [*found.splits, "untrained twin", *[f"channels, {s}" for s in found.splits], ""]
     titles += ["mean ± sd over all values", "values below .1 and above .9"]
-    height = 480 + 40 * n_loops
+    height = 560 + 40 * n_loops
     last: list[dict[str, int] | None] = [{"colspan": n_columns - n_columns // 2}]
     last += [None] * (n_columns - n_columns // 2 - 1)
     last += [{"colspan": n_columns // 2}, *[None] * (n_columns // 2 - 1)]
@@ -50,7 +50,7 @@ def channel_figure(found: "GateMaps") -> go.Figure:
         n_columns,
         specs=[[{}] * n_columns, [{}] * n_columns, last],
         subplot_titles=titles,
-        vertical_spacing=92 / height,
+        vertical_spacing=110 / height,
         horizontal_spacing=0.05,
         row_heights=[0.37, 0.33, 0.3],
     )
@@ -63,8 +63,11 @@ def channel_figure(found: "GateMaps") -> go.Figure:
         figure.update_yaxes(autorange="reversed", row=row)
         figure.update_yaxes(showticklabels=False, row=row)
         figure.update_yaxes(showticklabels=True, row=row, col=1)
-    figure.update_xaxes(type="category", title=found.axis, row=1)
-    figure.update_xaxes(title="channel, by mean", showticklabels=False, row=2)
+    ticks = {"tickangle": -90, "tickfont": {"size": 10}, "title": {"font": {"size": 12}}}
+    figure.update_xaxes(type="category", row=1, **ticks)
+    figure.update_xaxes(title_text=found.axis, row=1)
+    figure.update_xaxes(showticklabels=False, title={"font": {"size": 12}}, row=2)
+    figure.update_xaxes(title_text="channel, by mean", row=2)
     figure.update_xaxes(visible=False, row=2, col=n_columns)
     figure.update_yaxes(visible=False, row=2, col=n_columns)
     _lines(figure, found, 1 + n_columns - n_columns // 2)

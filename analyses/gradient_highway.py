@@ -13,7 +13,7 @@ from analyses.result import Result
 from analyses.spread import bootstrap
 from workbench.config import ModelConfig
 from workbench.instruments import GradientByLoop
-from workbench.models import build_model, model_config
+from workbench.models import family, model_config
 from workbench.models.depth import DepthModel
 from workbench.models.fresh import fresh
 from workbench.tasks.batch import Batch
@@ -91,8 +91,8 @@ class GradientHighway(Result):
         line = {"color": INK, "width": 4}
         figure.add_scatter(x=loops, y=self.trained.tolist(), name=name, line=line)
         figure.add_hline(y=1, line={"dash": "dot", "color": CONTROL})
-        figure.update_yaxes(type="log", title="gradient, relative to the last loop's")
-        figure.update_yaxes(exponentformat="power")
+        name = "gradient, relative to the last loop's"
+        figure.update_yaxes(type="log", dtick="D2", title=name)
         figure.update_xaxes(title="at the state after loop", dtick=max(1, len(loops) // 10))
         title = f"Does the gradient reach the first loop? Fresh models, {self.n_seeds} seeds each"
         return styled(figure, title, height=500)
@@ -159,7 +159,7 @@ def _fresh(model: DepthModel, changes: dict[str, Any], loops: int, seed: int) ->
     """An untrained model of the same shape but for these changes."""
     shape = {name: getattr(model.cfg, name) for name in ModelConfig.model_fields}
     cfg = model_config(shape | changes | {"n_loops": loops, "max_loops": loops})
-    made = fresh(lambda: build_model(cfg), seed).to(model.device).eval()
+    made = fresh(lambda: family(cfg.family)(cfg), seed).to(model.device).eval()
     assert isinstance(made, DepthModel)
     return made
 

@@ -127,9 +127,8 @@ class GraphAttention(Result):
         )
         figure.update_yaxes(range=[0, 1], row=1, col=len(titles))
         figure.update_xaxes(title="loop", row=1, col=len(titles))
-        bar = {"title": "above<br>even", "x": (len(names) - 0.1) / len(titles), "thickness": 12}
         figure.update_layout(
-            coloraxis={"colorscale": "RdBu_r", "cmid": 0, "colorbar": bar | {"len": 0.9}}
+            coloraxis={"colorscale": "RdBu_r", "cmid": 0, "colorbar_title": "above<br>even"}
         )
         title = "Attention to the parents one step nearer the source; framed: the frontier"
         return styled(figure, f"{title} (mean of {self.n} graphs)", height=480)
@@ -175,7 +174,7 @@ def graph_attention(
         toward.append(_over_nodes((patterns * leads[:, None]).sum(-1), nodes).cpu())
         even.append(_over_nodes((evenly * leads[:, None]).sum(-1), nodes)[0, 0, 0].cpu())
         has_parents = [rows.adjacency.any(1) & ~rows.is_pad]
-        itself = torch.stack([t.diagonal(dim1=-2, dim2=-1) for t in (patterns,)])[0]
+        itself = patterns.diagonal(dim1=-2, dim2=-1)
         along.append(_over_nodes(1 - itself, has_parents)[..., 0].cpu())
         lone = 1 - evenly.diagonal(dim1=-2, dim2=-1)
         even[-1] = torch.cat((even[-1], _over_nodes(lone, has_parents)[0, 0, 0].cpu()), dim=-1)

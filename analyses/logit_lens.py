@@ -101,18 +101,7 @@ class LogitLens(Result):
             [self.words[int(self.token[0, row, pos, 0])] for pos in range(len(words))]
             for row in range(len(self.rows))
         ]
-        hover = [
-            [
-                "<br>".join(
-                    f"{literal(self.words[int(t)])} {float(p):.3f}"
-                    for t, p in zip(
-                        self.token[0, row, pos], self.probability[0, row, pos], strict=True
-                    )
-                )
-                for pos in range(len(words))
-            ]
-            for row in range(len(self.rows))
-        ]
+        hover = [[self._hover(row, pos) for pos in range(len(words))] for row in range(len(text))]
         shown = [
             [f"{literal(text[r][p])}<br>{top[r, p]:.2f}" for p in range(len(words))]
             for r in range(len(self.rows))
@@ -140,6 +129,11 @@ class LogitLens(Result):
         self._frame_known(figure, len(words))
         title = f"What each loop says: {literal(' '.join(words))}"
         return styled(figure, title, height=200 + 74 * len(self.rows))
+
+    def _hover(self, row: int, pos: int) -> str:
+        """All decoded words of one cell of one question, with their probabilities."""
+        found = zip(self.token[0, row, pos], self.probability[0, row, pos], strict=True)
+        return "<br>".join(f"{literal(self.words[int(t)])} {float(p):.3f}" for t, p in found)
 
     def _frame_known(self, figure: "go.Figure", n_pos: int) -> None:
         """Frame the cells that decode to a bridge or to the answer."""
@@ -173,14 +167,8 @@ class LogitLens(Result):
             "bridge, untrained twin": (self.control_bridge,),
             "answer, untrained twin": (self.control_answer,),
         }
-        figure = make_subplots(
-            2,
-            2,
-            subplot_titles=list(panels),
-            vertical_spacing=0.16,
-            horizontal_spacing=0.05,
-            shared_yaxes=True,
-        )
+        space = {"vertical_spacing": 0.16, "horizontal_spacing": 0.05}
+        figure = make_subplots(2, 2, subplot_titles=list(panels), shared_yaxes=True, **space)
         for number, (mean, *ends) in enumerate(panels.values()):
             heat = go.Heatmap(
                 z=mean.tolist(),

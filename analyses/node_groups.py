@@ -20,7 +20,7 @@ class Groups:
 
     labels: tuple[str, ...]
     axis: str
-    """What a group is: position, or part of the graph."""
+    """What a group goes by: position, or edges from the source; `none` is out of its reach."""
     farthest: int | None
     """Of graphs, the greatest distance from a source; None for text."""
 
@@ -33,8 +33,8 @@ class Groups:
             width = max(rows.tokens.shape[1] for rows in batches)
             return cls(tuple(map(str, range(width))), "position", None)
         farthest = max(int(rows.distance.max()) for rows in graphs)
-        steps = [f"{step} away" for step in range(1, farthest + 1)]
-        return cls(("source", *steps, "out of reach", "target"), "node", farthest)
+        steps = map(str, range(1, farthest + 1))
+        return cls(("source", *steps, "none", "target"), "edges from the source", farthest)
 
     def index(self, batch: Batch) -> Int[Tensor, "batch pos"]:
         """The group of each position; −1 at padding."""

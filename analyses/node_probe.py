@@ -30,7 +30,7 @@ class NodeProbe:
         states: Float[Tensor, "loop batch node d_model"],
         batch: GraphBatch,
         wanted: Bool[Tensor, "loop batch node"],
-        shuffled: bool | int = False,
+        shuffled: bool = False,
     ) -> "NodeProbe":
         """Fit on the nodes of some graphs; `shuffled` labels give the control."""
         from sklearn.linear_model import LogisticRegression
@@ -40,7 +40,7 @@ class NodeProbe:
         weights, biases = [], []
         for loop, state in enumerate(states):
             x = state[nodes].double()
-            y = wanted[min(loop, len(wanted) - 1)][nodes].numpy()
+            y = wanted[loop][nodes].numpy()
             y = rng.permutation(y) if shuffled else y
             middle, size = x.mean(0), x.std(0).clamp(min=1e-6)
             if y.all() or not y.any():  # nothing to tell apart

@@ -106,9 +106,8 @@ class ReachedSet(Result):
         figure.update_yaxes(title="edges from the source", row=1, col=1)
         figure.update_yaxes(range=[0, 1.02], row=1, col=4)
         figure.update_xaxes(title="after loop", dtick=max(1, len(loops) // 6))
-        bar = {"title": "said<br>reached", "x": 0.74, "thickness": 12, "len": 0.9}
-        scale = {"colorscale": "Viridis", "cmin": 0, "cmax": 1, "colorbar": bar}
-        figure.update_layout(coloraxis=scale)
+        scale = {"colorscale": "Viridis", "cmin": 0, "cmax": 1}
+        figure.update_layout(coloraxis=scale | {"colorbar_title": "said<br>reached"})
         title = f"Which nodes are held to be reached after each loop ({self.n} held-out graphs)"
         return styled(figure, title, height=480)
 
@@ -158,8 +157,10 @@ def reached_set(
     truth = _truth(rows, len(tested))  # [way loop batch node]
     counted = real_nodes(rows)
     said, control = [], []
-    for way, wanted in enumerate((_truth(others, len(fitting))[0], _truth(others, 1)[1])):
-        both = [NodeProbe.fit(fitting, others, wanted, shuffled=shuffled) for shuffled in (0, 1)]
+    for way, wanted in enumerate(_truth(others, len(fitting))[:2]):
+        both = [
+            NodeProbe.fit(fitting, others, wanted, shuffled=shuffled) for shuffled in (False, True)
+        ]
         said.append(both[0].predict(tested))
         control.append(_right(both[1].predict(tested), truth[way], counted))
     readout = _asked(model, rows, tested)

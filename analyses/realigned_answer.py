@@ -6,7 +6,7 @@ answer is read, before and after, and the true answer's probability over α.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -17,7 +17,7 @@ from analyses.realignment import ALPHAS, CONTROL_DASH, DASHES, NAMES, Target
 from analyses.result import Result
 from workbench.edits import Realign
 from workbench.models.depth import DepthModel
-from workbench.tasks.batch import Batch
+from workbench.tasks.batch import PAD, Batch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,6 +160,7 @@ def realigned_answer(
     target: Literal["decoded", "phi", "bridge"] = "decoded",
     alphas: Sequence[float] = ALPHAS,
     top: int = 5,
+    bridge_words: Sequence[int] | None = None,
 ) -> RealignedAnswer:
     """Answers of single questions with the bridge's state realigned between loops.
 
@@ -172,6 +173,8 @@ def realigned_answer(
         target: The word whose embedding it is.
         alphas: Shares for the curve.
         top: Answers to keep; a smaller vocabulary gives as many as it has.
+        bridge_words: Tokens that the control draws from; by default the bridges of the batch, or
+            any word if they are all one. `analyse` gives those of the run's task.
 
     Raises:
         ValueError: There is one loop only, or no question has a bridge.
@@ -184,14 +187,9 @@ def realigned_answer(
     before = _answers(model, batch, n_loops, None)
     after = _answers(model, batch, n_loops, Realign(alpha=alpha, scale=scale, target=target))
     token = torch.maximum(before, after).topk(min(top, before.shape[-1])).indices
-    wrong = _with_other_bridges(model, batch)
-
-    def curve(rows: Batch, aim: Target) -> Float[Tensor, "share batch"]:
-        edits = [Realign(alpha=share, scale=scale, target=aim) for share in alphas]
-        found = [_of_answer(_answers(model, rows, n_loops, edit), rows) for edit in edits]
-        return torch.stack(found)
-
-    control = curve(wrong, "bridge").unflatten(1, (len(batch), -1)).mean(2)
+    wrong = _with_other_bridges(batch, bridge_words or _words_for_bridges(model, batch))
+    moves = [{"alpha": share, "scale": scale} for share in alphas]
+    control = _curve(model, wrong, n_loops, "bridge", moves)
     return RealignedAnswer(
         token=token.cpu(),
         before=before.gather(1, token).cpu(),
@@ -201,14 +199,26 @@ def realigned_answer(
         answer=batch.answer.cpu(),
         answer_before=_of_answer(before, batch).cpu(),
         answer_after=_of_answer(after, batch).cpu(),
-        curve=torch.stack([curve(batch, aim) for aim in KNOWN]).cpu(),
-        control=control.cpu(),
+        curve=torch.stack([_curve(model, batch, n_loops, aim, moves) for aim in KNOWN]).cpu(),
+        control=control.unflatten(1, (len(batch), -1)).mean(2).cpu(),
         alphas=tuple(alphas),
         alpha=alpha,
         scale=scale,
         target=target,
         words=model.tokenizer.words if model.tokenizer else tuple(map(str, range(len(model.W_E)))),
     )
+
+
+def _curve(
+    model: DepthModel,
+    batch: Batch,
+    n_loops: int | None,
+    target: Target,
+    moves: Sequence[Mapping[str, Any]],
+) -> Float[Tensor, "share batch"]:
+    """Probability of the true answer after each move onto the target's embedding."""
+    edits = [Realign(target=target, **move) for move in moves]
+    return torch.stack([_of_answer(_answers(model, batch, n_loops, e), batch) for e in edits])
 
 
 def _answers(
@@ -224,13 +234,18 @@ def _of_answer(probabilities: Float[Tensor, "batch d_vocab"], batch: Batch) -> T
     return probabilities.gather(1, batch.answer[:, None])[:, 0]
 
 
-def _with_other_bridges(model: DepthModel, batch: Batch) -> Batch:
-    """Each row several times over, with another word in place of each bridge."""
+def _words_for_bridges(model: DepthModel, batch: Batch) -> list[int]:
+    found = batch.bridge[batch.bridge >= 0].unique().tolist()
+    return found if len(found) > 1 else list(range(PAD + 1, model.cfg.d_vocab))
+
+
+def _with_other_bridges(batch: Batch, words: Sequence[int]) -> Batch:
+    """Each row several times over, with another of the words in place of each bridge."""
     copies = max(1, OTHERS // len(batch))
     rows = batch[torch.arange(len(batch), device=batch.tokens.device).repeat_interleave(copies)]
-    n_words = model.cfg.d_vocab
     generator = torch.Generator().manual_seed(0)
-    # Never 0, which would be the bridge itself, nor the padding, which is word 0
-    away = torch.randint(1, n_words - 1, rows.bridge.shape, generator=generator)
-    other = 1 + (rows.bridge - 1 + away.to(rows.bridge)) % (n_words - 1)
+    chance = torch.rand(*rows.bridge.shape, len(words), generator=generator).to(rows.tokens.device)
+    pool = torch.tensor(words, device=rows.tokens.device)
+    itself = pool == rows.bridge[..., None]
+    other = pool[chance.masked_fill(itself, -1).argmax(-1)]
     return replace(rows, bridge=other.where(rows.bridge >= 0, rows.bridge))

@@ -150,17 +150,15 @@ def realignment(
     batches = with_bridges(batch)
     if any(len(rows) == 1 for rows in batches.values()):
         raise ValueError("the control takes another row's bridge, so give at least two questions")
+
+    def right(rows: Batch, target: Target) -> Bool[Tensor, "alpha batch"]:
+        edits = [_edits(alpha, scale, target, where) for alpha in alphas]
+        return torch.stack([_right(model, rows, n_loops, made) for made in edits])
+
     stats = []
     for rows in batches.values():
-        right = torch.stack(
-            [
-                torch.stack(
-                    [_right(model, rows, n_loops, _edits(a, scale, target, where)) for a in alphas]
-                )
-                for target in TARGETS
-            ]
-        )  # [target alpha batch]
-        stats.append(torch.stack(bootstrap(right.float())))
+        every = torch.stack([right(rows, target) for target in TARGETS])  # [target alpha batch]
+        stats.append(torch.stack(bootstrap(every.float())))
     accuracy, low, high = torch.stack(stats, dim=1).cpu()
     n = tuple(map(len, batches.values()))
     return Realignment(accuracy, low, high, tuple(batches), tuple(alphas), scale, where, n)

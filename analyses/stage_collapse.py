@@ -5,16 +5,21 @@ training chains it first rises (the chains are memorised in one loop) and then c
 model starts to compose and test accuracy jumps.
 
 The change is found by a test for a step down. The series is taken from the first measurement that
-reaches nine tenths of its maximum; of all ways to cut it in two, the statistic is the largest
-standardised fall in the mean, and its p-value comes from the same statistic on shuffled series.
+reaches nine tenths of its maximum; of all ways to cut it in two, the statistic is the largest fall
+of the mean, weighted by the lengths of the parts, in units of the usual change from one measurement
+to the next.
 
-Neighbouring measurements of one run resemble each other, which shuffling does not keep, so that the
-p-value is too small for a slow drift; a fall of less than a tenth is therefore no collapse, however
-small its p-value.
+Neighbouring measurements of one run resemble each other, so that shuffled series would be no fair
+comparison: a slow drift, too, falls further than they do. The p-value comes from the same statistic
+on random walks of the same length, which drift as far as any series whose changes are independent
+of its course. Noise that forgets its past, at once or slowly (AR(1)), falls less far in these
+units, so that for it the p-value is too large rather than too small. A fall of less than a tenth is
+no collapse, however small its p-value; a steady decline of more is one, at its middle.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,8 +38,10 @@ if TYPE_CHECKING:
 
     from workbench.runs import Run
 
-SHUFFLES = 2_000
+WALKS = 2_000
+USUAL = 0.75  # share of changes, from the least on, that are usual; a collapse may take the others
 SIGNIFICANT = 0.01
+SMALLEST_CHANGE = 1e-3  # one row of a thousand
 SMALLEST_FALL = 0.1  # a fall in accuracy of less is no collapse, however sure
 
 
@@ -130,16 +137,8 @@ class StageCollapse(Result):
         legend_line(figure, "best shortcut, test splits", "dot", CONTROL)
         figure.add_hline(y=max(self.majority.values()), line_color=CONTROL, line_dash="dash")
         figure.add_hline(y=of_tests(self.shortcut), line_color=CONTROL, line_dash="dot")
-        for epoch, label in (
-            (self.collapse_epoch, "Stage-1 collapses"),
-            (self.rise_epoch, f"{self.rise_split} rises"),
-        ):
-            if epoch is not None:
-                figure.add_vline(x=epoch, line_color="#000000", line_width=1)
-                side = 1.02 if label.startswith("Stage") else 1.14
-                figure.add_annotation(
-                    x=epoch, y=side, text=label, showarrow=False, xanchor="left", yanchor="bottom"
-                )
+        _mark(figure, self.collapse_epoch, "Stage-1 collapses", 1.02)
+        _mark(figure, self.rise_epoch, f"{self.rise_split} rises", 1.14)
         figure.update_xaxes(title="epoch")
         figure.update_yaxes(title="accuracy", range=[-0.02, 1.28], dtick=0.2)
         return styled(figure, "Accuracy after loop 1 (Stage-1) and after the last", 460)
@@ -157,6 +156,15 @@ class StageCollapse(Result):
         if self.lag is None:
             return f"{text}; {self.rise_split} does not rise (p={self.rise_p_value:.2g})"
         return f"{text}; {self.rise_split} rises {self.lag:+.0f} epochs from there"
+
+
+def _mark(figure: "go.Figure", epoch: float | None, text: str, height: float) -> None:
+    """A line at an epoch, if there is one, with what happens there."""
+    if epoch is None:
+        return
+    figure.add_vline(x=epoch, line_color="#000000", line_width=1)
+    side = {"showarrow": False, "xanchor": "left", "yanchor": "bottom"}
+    figure.add_annotation(x=epoch, y=height, text=text, **side)
 
 
 def stage_collapse(
@@ -178,33 +186,22 @@ def stage_collapse(
     test_split = run.task.default_split if test_split is None else test_split
     if train_split is None:
         train_split = "train" if "train" in curves else "train_id"
-    for split in (train_split, test_split):
-        if split not in curves:
-            raise ValueError(f"{run.name} measured no split {split!r}; it has {', '.join(curves)}")
+    _check(run.name, curves, (train_split, test_split))
     records = curves[train_split]
-    if len(records) < 5:
-        raise ValueError(f"{run.name} has {len(records)} measurements; a change needs at least 5")
-    if len(records[0]["accuracy_by_loop"]) < 2:
-        raise ValueError(f"{run.name} runs one loop, so that Stage-1 is its final accuracy")
     stage_1, final = (_series(curves, read) for read in (_stage_1, _final))
     splits = tuple(curves)
     # A split with fewer rows than `measure.n` is measured whole
     most = run.recipe.training.measure.n
-    sizes = [min(most, len(run.task.split(split))) for split in splits]
-    bounds = np.array(
-        [
-            [wilson(round(x * n), n) for x in row]
-            for row, n in zip(final.tolist(), sizes, strict=True)
-        ]
-    )  # [split step 2]
+    sizes = [min(most, len(run.task.split(split))) for split in splits]  # all, if it has fewer
+    low, high = _intervals(final, sizes)
     fall = collapse_of(stage_1[splits.index(train_split)].tolist())
     rise = rise_of(final[splits.index(test_split)].tolist())
     epochs = tuple(float(record["epoch"]) for record in records)
     return StageCollapse(
         stage_1=stage_1,
         final=final,
-        low=torch.from_numpy(bounds[..., 0]).float(),
-        high=torch.from_numpy(bounds[..., 1]).float(),
+        low=low,
+        high=high,
         splits=splits,
         steps=tuple(record["step"] for record in records),
         epochs=epochs,
@@ -219,6 +216,17 @@ def stage_collapse(
         rise_split=test_split,
         n=max(sizes),
     )
+
+
+def _check(run: str, curves: Mapping[str, list[Record]], splits: Sequence[str]) -> None:
+    for split in splits:
+        if split not in curves:
+            raise ValueError(f"{run} measured no split {split!r}; it has {', '.join(curves)}")
+    records = curves[splits[0]]
+    if len(records) < 5:
+        raise ValueError(f"{run} has {len(records)} measurements; a change needs at least 5")
+    if len(records[0]["accuracy_by_loop"]) < 2:
+        raise ValueError(f"{run} runs one loop, so that Stage-1 is its final accuracy")
 
 
 def collapse_of(series: Sequence[float]) -> Change:
@@ -240,17 +248,31 @@ def rise_of(series: Sequence[float]) -> Change:
 
 
 def step_down(values: np.ndarray, seed: int = 0) -> Change:
-    """The best cut of a series into a higher and a lower part, with a permutation p-value."""
-    if len(values) < 4:
+    """The best cut of a series into a higher and a lower part, with its p-value."""
+    if len(values) < 4 or np.ptp(values) == 0:
         return Change(None, 0.0, 1.0)
-    statistic = _cut_statistics(values[None])[0]
-    at = int(statistic.argmax()) + 1
-    rng = np.random.default_rng(seed)
-    shuffled = rng.permuted(np.tile(values, (SHUFFLES, 1)), axis=1)
-    null = _cut_statistics(shuffled).max(1)
-    p_value = (1 + int((null >= statistic.max() - 1e-12).sum())) / (1 + SHUFFLES)
+    falls = _cut_statistics(values[None])[0]
+    at = int(falls.argmax()) + 1
     size = float(values[:at].mean() - values[at:].mean())
-    return Change(at, size, p_value)
+    # Changes of none at all, as on a plateau, are smaller than what is measured can tell
+    statistic = falls.max() / max(float(_usual_change(values[None])[0]), SMALLEST_CHANGE)
+    further = int((_falls_of_walks(len(values), seed) >= statistic).sum())
+    return Change(at, size, (1 + further) / (1 + WALKS))
+
+
+@lru_cache(maxsize=64)
+def _falls_of_walks(length: int, seed: int) -> np.ndarray:
+    """The statistic of each of `WALKS` random walks."""
+    rng = np.random.default_rng(seed)
+    walks = rng.normal(size=(WALKS, length)).cumsum(1)
+    return _cut_statistics(walks).max(1) / _usual_change(walks)
+
+
+def _usual_change(rows: np.ndarray) -> np.ndarray:
+    """Root mean square of the changes that are usual, of each row."""
+    changes = np.sort(np.abs(np.diff(rows, axis=1)), axis=1)
+    usual = changes[:, : max(1, int(USUAL * changes.shape[1]))]
+    return np.sqrt((usual**2).mean(1))
 
 
 def _cut_statistics(rows: np.ndarray) -> np.ndarray:
@@ -261,6 +283,15 @@ def _cut_statistics(rows: np.ndarray) -> np.ndarray:
     mean_before = sums[:, :-1] / before
     mean_after = (sums[:, -1:] - sums[:, :-1]) / (n - before)
     return np.sqrt(before * (n - before) / n) * (mean_before - mean_after)
+
+
+def _intervals(
+    shares: Float[Tensor, "split step"], sizes: Sequence[int]
+) -> tuple[Float[Tensor, "split step"], Float[Tensor, "split step"]]:
+    """Ends of the 95 % Wilson intervals of accuracies on so many rows of each split."""
+    rows = zip(shares.tolist(), sizes, strict=True)
+    ends = torch.tensor([[wilson(round(x * n), n) for x in row] for row, n in rows])
+    return ends[..., 0], ends[..., 1]
 
 
 def _series(curves: Mapping[str, list[Record]], read: Callable[[Record], float]) -> Tensor:

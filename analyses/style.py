@@ -72,13 +72,14 @@ def legend_line(figure: go.Figure, name: str, dash: str, colour: str = INK, **li
 
 
 def band(
-    x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str
+    x: Sequence[float | int], low: Sequence[float], high: Sequence[float], colour: str
 ) -> go.Scatter:
     """An interval as a shaded band."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return go.Scatter(
         x=[*x, *reversed(x)],
         y=[*high, *reversed(low)],
+        mode="lines",
         fill="toself",
         fillcolor=f"rgba({red},{green},{blue},0.15)",
         line={"width": 0},

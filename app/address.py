@@ -5,7 +5,7 @@ the widget's default. A choice whose first value is not the same for everyone, a
 must always stand there: `pull` before its widget, `push` after it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import streamlit as st
@@ -13,10 +13,14 @@ import streamlit as st
 URL: Any = "query-params"
 
 
-def pull(key: str, first: Any) -> None:
-    """Give a choice its first value: the address's, or else `first`."""
+def pull(key: str, first: Any, words: Mapping[str, Any] | None = None) -> None:
+    """Give a choice its first value: the address's, or else `first`.
+
+    `words` are those that the address may hold, with what each means; without them, any word does.
+    """
     if key not in st.session_state:
-        st.session_state[key] = st.query_params.get(key, first)
+        asked = st.query_params.get(key, first)
+        st.session_state[key] = asked if words is None else words.get(asked, first)
 
 
 def push(key: str) -> None:

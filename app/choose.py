@@ -9,11 +9,12 @@ from app import address, session
 from app.address import URL
 from app.session import Chosen
 from app.show import attempt, literal
+from app.upload import upload
 from workbench.config import nearest
 from workbench.devices import devices
 from workbench.edits import parse_edits
 from workbench.recipe import recipe_names
-from workbench.runs import run_folders
+from workbench.runs import run_folders, where_runs_are
 
 AS_TRAINED = "as trained"
 MOST_LOOPS = 20
@@ -34,9 +35,10 @@ def sidebar() -> None:
     if not names:
         recipe = next(iter(recipe_names()), "RECIPE")
         st.info(
-            "There is no run here yet, neither in `runs/` nor in `checkpoints/`. "
-            f"Train one: `workbench train {recipe}`"
+            f"There is no run here yet; {literal(where_runs_are())}. "
+            f"Or train one: `workbench train {recipe}`"
         )
+        upload()
         st.stop()
     address.pull("run", names[0])
     wanted = st.session_state["run"]
@@ -126,9 +128,11 @@ def realign() -> dict[str, Any]:
     alpha, scale, target = st.columns([3, 1.3, 2], vertical_alignment="bottom", gap="large")
     return {
         "alpha": alpha.slider("α", 0.0, 1.0, 0.5, 0.05, key="alpha", bind=URL),
-        "scale": scale.selectbox("Norm", SCALES, key="scale", bind=URL, format_func=SCALES.get),
+        "scale": scale.selectbox(
+            "Norm", SCALES, key="scale", bind=URL, format_func=SCALES.__getitem__
+        ),
         "target": target.selectbox(
-            "Embedding of", TARGETS, key="target", bind=URL, format_func=TARGETS.get
+            "Embedding of", TARGETS, key="target", bind=URL, format_func=TARGETS.__getitem__
         ),
     }
 
@@ -147,7 +151,11 @@ def step(steps: list[int]) -> int:
         st.caption(f"Only step {steps[0]:,} was kept.")
         return steps[0]
     address.keep("step", steps)
-    return int(st.select_slider("Step", steps, value=steps[-1], key="step", bind=URL))
+    # It always stands in the address: of a run in training, the last step is soon another
+    address.pull("step", steps[-1], {str(step): step for step in steps})
+    chosen = int(st.select_slider("Step", steps, key="step"))
+    address.push("step")
+    return chosen
 
 
 def _chosen(name: str) -> Chosen:
@@ -173,7 +181,8 @@ def _first_question(chosen: Chosen, split: str) -> None:
 def _drawable(chosen: Chosen, first: str, split: str | None, seed: object) -> tuple[str, int]:
     """Split and seed as asked for, as far as there are such."""
     splits = session.run_of(chosen).task.splits
-    return split if split in splits else first, int(seed) if str(seed).isdecimal() else 0
+    known = split if split is not None and split in splits else first
+    return known, int(str(seed)) if str(seed).isdecimal() else 0
 
 
 def _draw(chosen: Chosen, further: int = 0) -> None:

@@ -141,6 +141,7 @@ class Recorder:
         self.looped: dict[str, Tensor] = {}
         self.once: dict[str, Tensor] = {}
         self.firings: dict[str, int] = {}
+        self._rows: dict[str, tuple[Tensor, ...]] = {}  # views of `looped`, one a loop
 
     def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> None:
         name = cast(str, hook.name)
@@ -160,7 +161,8 @@ class Recorder:
             self.looped[name] = torch.empty(
                 (rows, *record.shape), dtype=record.dtype, device=self.device or record.device
             )
-        self.looped[name][loop].copy_(record)
+            self._rows[name] = self.looped[name].unbind()
+        self._rows[name][loop].copy_(record)
 
     def finish(self, model: "LatentModel") -> LoopCache:
         """The cache of the forward pass that has ended.

@@ -15,15 +15,19 @@ PRIVATE = {
     "server_headless": True,
     "browser_gatherUsageStats": False,
 }
+SHOWN = 10  # numbers that a line of text lists at most
 Verb = Callable[[argparse.Namespace], None]
 
 
 def runs(args: argparse.Namespace) -> None:
-    """List the runs in ./runs and those that ship."""
+    """List the runs in ./runs, in $WORKBENCH_RUNS and those that ship."""
     from workbench.overview import state
-    from workbench.runs import load_run, run_folders
+    from workbench.runs import load_run, run_folders, where_runs_are
 
-    for name, path in run_folders().items():
+    found = run_folders()
+    if not found:
+        print(f"no run; {where_runs_are()}")
+    for name, path in found.items():
         try:
             run = load_run(path)
         except ValueError as error:
@@ -98,9 +102,8 @@ def evaluate(args: argparse.Namespace) -> None:
         f"{found['run']} on {found['split']}: {found['accuracy']:.4f} [{low:.4f}, {high:.4f}] "
         f"of {found['n']}"
     )
-    by_loop = ", ".join(f"{share:.4f}" for share in found["accuracy_by_loop"])
     shortcuts = "; ".join(f"{name} {share:.4f}" for name, share in found["shortcuts"].items())
-    print(f"after each loop: {by_loop}")
+    print(f"after each loop: {_ends(found['accuracy_by_loop'])}")
     print(f"commonest answer {found['majority_rate']:.4f}; at most, {shortcuts}")
     if args.json:
         from workbench.files import write_text
@@ -157,6 +160,14 @@ def app(args: argparse.Namespace) -> None:
     page = Path(__file__).parent.parent / "app" / "streamlit_app.py"
     bootstrap.load_config_options(PRIVATE)
     bootstrap.run(str(page), False, [], PRIVATE)
+
+
+def _ends(shares: Sequence[float]) -> str:
+    """Numbers in a line; of many, the first few and the last."""
+    words = [f"{share:.4f}" for share in shares]
+    if len(words) > SHOWN:
+        words[SHOWN - 2 : -1] = ["…"]
+    return ", ".join(words)
 
 
 def _refuse_thoughts(args: argparse.Namespace) -> None:

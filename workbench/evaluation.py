@@ -57,6 +57,7 @@ def evaluate(
     }
     return {
         "run": run.name,
+        "recipe": run.recipe.name,
         "step": run.recipe.training.steps if step is None else step,
         "split": split,
         "loops": len(correct),

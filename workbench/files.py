@@ -3,10 +3,10 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from math import prod
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -63,14 +63,23 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         return {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
 
 
+def read_shapes(path: Path) -> dict[str, torch.Size]:
+    """The shape of each tensor of a safetensors file, by its head alone.
+
+    Raises:
+        FileError: The file is missing, truncated or no safetensors file.
+    """
+    with _opened(path) as opened:
+        return {name: torch.Size(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
+
+
 def count_numbers(path: Path) -> int:
     """How many numbers the tensors of a safetensors file hold, by its head alone.
 
     Raises:
         FileError: The file is missing, truncated or no safetensors file.
     """
-    with _opened(path) as opened:
-        return sum(prod(opened.get_slice(name).get_shape()) for name in opened.keys())  # noqa: SIM118
+    return sum(shape.numel() for shape in read_shapes(path).values())
 
 
 @contextmanager

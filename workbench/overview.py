@@ -13,7 +13,7 @@ def overview(run: Run) -> dict[str, Any]:
     history = run.history
     step = history[-1]["step"] if history else 0
     return {
-        "run": run.path.name,
+        "run": run.name,
         "family": run.recipe.model["family"],
         "task": run.recipe.task["name"],
         "loops": run.recipe.model.get("n_loops", 1),

@@ -8,15 +8,23 @@ import yaml
 from workbench.config import ConfigError
 
 
+class _Twice(yaml.YAMLError):
+    """A key that its group already has."""
+
+    def __init__(self, key: Any, line: int) -> None:
+        super().__init__(f"the key {key!r} stands a second time in its group at line {line}")
+
+
 class _Loader(yaml.SafeLoader):
     """YAML 1.1 with the floats of YAML 1.2, and without duplicate keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                line = node.start_mark.line + 1
-                raise ConfigError(f"the key {key!r} stands twice in the group at line {line}")
+        seen = []
+        for named, _ in node.value:
+            key = self.construct_object(named, deep=True)
+            if key in seen:
+                raise _Twice(key, named.start_mark.line + 1)
+            seen.append(key)
         return super().construct_mapping(node, deep)
 
 
@@ -44,6 +52,8 @@ def parse_yaml(text: str, where: str) -> Any:
     """
     try:
         return yaml.load(text, _Loader)
+    except _Twice as error:
+        raise ConfigError(f"{where}: {error}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" at line {mark.line + 1}" if mark else ""

@@ -4,6 +4,8 @@ recipe.yaml · history.jsonl · model.safetensors · steps/{step}.safetensors ·
 """
 
 import json
+import os
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -22,20 +24,22 @@ SHIPPED = Path(__file__).parent.parent / "checkpoints"
 
 
 class Run:
-    """One trained model with its task and the record of its training."""
+    """One trained model with its task and the record of its training.
 
-    def __init__(self, path: Path, device: str | torch.device = "cpu") -> None:
+    `name` is that of the folder, or `hub:owner/name`; `recipe.name` that of the recipe.
+    """
+
+    def __init__(
+        self, path: Path, device: str | torch.device = "cpu", name: str | None = None
+    ) -> None:
         self.path = path
         self.device = device
+        # The folder's own; one recipe may have made several runs. A link to a folder has a name too
+        self.name = name or os.path.basename(os.path.abspath(path))
         self.recipe: Recipe = load_recipe(path / "recipe.yaml")
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
-
-    @property
-    def name(self) -> str:
-        """The recipe's name."""
-        return self.recipe.name
 
     @cached_property
     def task(self) -> Task:
@@ -135,25 +139,50 @@ def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path)
     Raises:
         FileError: A tensor is missing, unexpected or of another shape.
     """
+    check_fits(model, {name: tensor.shape for name, tensor in weights.items()}, path)
+    model.load_state_dict(weights)
+
+
+def check_fits(model: torch.nn.Module, shapes: Mapping[str, torch.Size], path: Path) -> None:
+    """Refuse weights of these names and shapes if they are not the model's.
+
+    Raises:
+        FileError: A tensor is missing, unexpected or of another shape.
+    """
     own = model.state_dict()
-    missing, unexpected = sorted(own.keys() - weights.keys()), sorted(weights.keys() - own.keys())
+    missing, unexpected = sorted(own.keys() - shapes.keys()), sorted(shapes.keys() - own.keys())
     if missing or unexpected:
         parts = [f"lacks {', '.join(missing)}"] if missing else []
         parts += [f"holds {', '.join(unexpected)} besides"] if unexpected else []
         raise FileError(f"{path} {' and '.join(parts)}; it belongs to another model")
-    for name, tensor in weights.items():
-        if tensor.shape != own[name].shape:
+    for name, shape in shapes.items():
+        if shape != own[name].shape:
             raise FileError(
-                f"{path}: {name} is {list(tensor.shape)}; the recipe's model has "
-                f"{list(own[name].shape)}"
+                f"{path}: {name} is {list(shape)}; the recipe's model has {list(own[name].shape)}"
             )
-    model.load_state_dict(weights)
+
+
+def run_roots() -> list[Path]:
+    """Folders that are searched for runs, the first one first."""
+    named = os.environ.get("WORKBENCH_RUNS")
+    return [Path("runs"), *([Path(named)] if named else []), SHIPPED]
+
+
+def where_runs_are() -> str:
+    """Where runs are searched for, in a sentence; and how to get some where none ship."""
+    looked = f"looked in {', '.join(map(str, run_roots()))}"
+    if SHIPPED.is_dir():
+        return looked
+    return (
+        f"{looked}; this installation ships no runs: get checkpoints/ of the repository and let "
+        "the environment variable WORKBENCH_RUNS name it"
+    )
 
 
 def run_folders() -> dict[str, Path]:
-    """Runs in ./runs and among those that ship, by name; one's own go before shipped ones."""
+    """All runs by name, of equal names the one that is found first; see `run_roots`."""
     found: dict[str, Path] = {}
-    for root in (SHIPPED, Path("runs")):
+    for root in reversed(run_roots()):
         for recipe in sorted(root.glob("*/recipe.yaml")):
             found[recipe.parent.name] = recipe.parent
     return dict(sorted(found.items()))
@@ -167,7 +196,7 @@ def load_run(path_or_name: str | Path, device: str | torch.device = "cpu") -> Ru
     """
     text = str(path_or_name)
     if text.startswith("hub:"):
-        return Run(_from_hub(text.removeprefix("hub:")), device)
+        return Run(_from_hub(text.removeprefix("hub:")), device, text)
     path = Path(path_or_name)
     if (path / "recipe.yaml").is_file():
         return Run(path, device)
@@ -176,7 +205,9 @@ def load_run(path_or_name: str | Path, device: str | torch.device = "cpu") -> Ru
         return Run(known[text], device)
     if path.is_dir():
         raise FileError(f"{path} is no run: it lacks recipe.yaml")
-    raise FileError(f"no run {text!r}; {nearest(text, known)}")
+    # Where nothing ships, the name may well be right
+    reason = nearest(text, known) if known and SHIPPED.is_dir() else where_runs_are()
+    raise FileError(f"no run {text!r}; {reason}")
 
 
 def _from_hub(repo_id: str) -> Path:

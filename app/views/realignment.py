@@ -3,23 +3,43 @@
 import streamlit as st
 
 from app import choose, session
-from app.show import attempt, present, show, tiles
+from app.show import attempt, present, show, side_by_side, tiles
 
 st.title("Realignment")
 st.caption(
     "Between loops, where the bridge is read, the state H becomes (1 − α) H + α · embedding. "
     "Does the second hop then work, without any training?"
 )
-chosen = choose.run()
-choose.needs(chosen, "readout", "vocabulary", "Realignment moves a bridge onto a word's embedding")
-question = choose.question(chosen)
+runs = choose.runs()
+choose.needs(
+    runs[0], "readout", "vocabulary", "Realignment moves states onto words of a vocabulary"
+)
+question = choose.question(runs[0])
 move = choose.realign()
-found = attempt(session.analysed, "realigned_answer", chosen, question=question, **move)
-if found is not None:
+realigned: list[session.Chosen] = []
+
+
+def answer(chosen: session.Chosen) -> None:
+    """What one run answers before and after."""
+    found = attempt(session.analysed, "realigned_answer", chosen, question=question, **move)
+    if found is None:
+        return
     said = found.result.said[0]
     shares = f"{said['answer_before']:.3f} → {said['answer_after']:.3f}"
     words = {"True answer": "answer", "Says before": "before", "Says after": "after"}
     tiles({label: said[key] for label, key in words.items()} | {"P(true answer)": shares})
     show(found, chosen, "answer")
+    realigned.append(chosen)
+
+
+def sweep(chosen: session.Chosen) -> None:
+    """How often one run is right, over α."""
+    if chosen in realigned:
+        present("realignment", chosen, "sweep", scale=move["scale"], n=rows)
+
+
+side_by_side(runs, answer)
+if realigned:
     st.header("Over all questions")
-    present("realignment", chosen, "sweep", scale=move["scale"], n=choose.n_rows())
+    rows = choose.n_rows()
+    side_by_side(runs, sweep)

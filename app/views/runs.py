@@ -6,6 +6,7 @@ import streamlit as st
 
 from app import choose, session
 from app.show import attempt, literal, tiles
+from app.upload import upload
 from workbench.runs import run_folders
 
 st.title("Runs")
@@ -23,6 +24,7 @@ st.dataframe(
     },
     hide_index=True,
 )
+upload()
 
 chosen = choose.run()
 st.header(literal(chosen.name))

@@ -12,6 +12,12 @@ model: {family: %s, d_model: 16, n_heads: 2, n_layers: 1, d_mlp: 32}
 training: {steps: 6, batch_size: 32, measure: {every: 2, n: 20},
            save: {dense_every: 2, dense_until: 6}}
 """
+GRAPHS = """
+name: tiny
+task: {name: reachability, n_train: 200, n_valid: 20, n_test: 40, test_hops: [2, 5]}
+model: {family: looped, d_model: 16, n_heads: 2, n_layers: 1, d_mlp: 32}
+training: {steps: 6, batch_size: 32}
+"""
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +37,45 @@ def make_run(tmp_path_factory):
             recipe = load_recipe(folder / "recipe.yaml", changes)
             made[key] = load_run(train(recipe, folder / "run", quiet=True))
         return made[key]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def graph_run(tmp_path_factory):
+    """A run on graphs of which nothing but the recipe is there."""
+    from workbench.runs import Run
+
+    folder = tmp_path_factory.mktemp("graphs")
+    (folder / "recipe.yaml").write_text(GRAPHS)
+    return Run(folder)
+
+
+GRAPH_RECIPE = """
+name: tiny
+task: {name: reachability, n_train: 200, n_valid: 20, n_test: 20, test_hops: [1, 2, 4]}
+model: {family: depth_recurrent, n_loops: 3, max_loops: 6, d_model: 16, n_heads: 2, n_layers: 1,
+        d_mlp: 32, positional_embedding_type: none}
+training: {steps: 6, batch_size: 32, loops: [2, 3], measure: {every: 3, n: 20},
+           save: {dense_every: 3, dense_until: 6}}
+"""
+
+
+@pytest.fixture(scope="session")
+def make_graph_run(tmp_path_factory):
+    """Train a depth-recurrent model on graphs for six steps, once a session."""
+    from workbench.recipe import load_recipe
+    from workbench.runs import load_run
+    from workbench.training import train
+
+    made = []
+
+    def make():
+        if not made:
+            folder = tmp_path_factory.mktemp("graphs")
+            (folder / "recipe.yaml").write_text(GRAPH_RECIPE)
+            made.append(load_run(train(load_recipe(folder / "recipe.yaml"), folder / "run", True)))
+        return made[0]
 
     return make
 

@@ -4,24 +4,9 @@ import pytest
 import torch
 
 
-@pytest.fixture(scope="session")
-def graph_run(tmp_path_factory):
-    from workbench.recipe import load_recipe
-    from workbench.runs import load_run
-    from workbench.training import train
-
-    folder = tmp_path_factory.mktemp("graphs")
-    small = [
-        "task.n_train=40",
-        "task.n_valid=10",
-        "task.n_test=6",
-        "model.d_model=16",
-        "model.d_mlp=32",
-        "training.steps=2",
-        "training.batch_size=8",
-    ]
-    recipe = load_recipe("reachability-silent", small)
-    return load_run(train(recipe, folder / "graphs", quiet=True))
+@pytest.fixture
+def graph_run(make_graph_run):
+    return make_graph_run()
 
 
 def test_each_loop_answers_as_a_run_that_ends_there(graph_run):

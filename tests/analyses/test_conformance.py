@@ -15,18 +15,32 @@ NAMES = [
     "realigned_answer",
     "training_curves",
     "answers",
+    "shortcuts",
+    "compute_frontier",
+    "convergence",
+    "gradient_highway",
+    "reached_set",
 ]
-OF_HISTORIES = ("stage_collapse", "training_curves")
+OF_RUNS = ("stage_collapse", "training_curves", "shortcuts")
+OF_GRAPHS = ("reached_set", "shortcuts")
+
+
+@pytest.fixture
+def run_for(make_run, make_graph_run):
+    """A run that an analysis can look at."""
+    return lambda name: make_graph_run() if name in OF_GRAPHS else make_run("discoloop")
 
 
 @pytest.fixture(params=NAMES)
-def analysed(request, make_run, run_with_history):
+def analysed(request, run_for, run_with_history):
     from analyses import analyse
 
+    if request.param == "shortcuts":
+        return analyse("shortcuts", run_for("shortcuts"))
     if request.param == "stage_collapse":
         flat = [0.1, 0.5, 0.9, 0.9, 0.1, 0.1]
         return analyse("stage_collapse", run_with_history(flat, flat))
-    return analyse(request.param, make_run("discoloop"), n=10)
+    return analyse(request.param, run_for(request.param), n=10)
 
 
 def test_all_analyses_are_held_to_this_contract():
@@ -45,7 +59,7 @@ def test_figure_has_data_a_title_and_its_provenance(analysed):
     figure = analysed.figure()
     assert len(figure.data) > 0
     assert figure.layout.title.text
-    assert figure.layout.title.subtitle.text.startswith("tiny · ")
+    assert figure.layout.title.subtitle.text.startswith("run (recipe tiny) · ")
 
 
 def test_table_is_tidy(analysed):
@@ -79,17 +93,18 @@ def test_files_are_written_under_the_analysis_name(analysed, tmp_path):
     assert all(path.stem == analysed.name and path.stat().st_size > 0 for path in paths)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in OF_HISTORIES])
-def test_an_analysis_leaves_lasting_hooks_alone_and_none_of_its_own(name, make_run):
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in OF_RUNS])
+def test_an_analysis_leaves_lasting_hooks_alone_and_none_of_its_own(name, run_for):
     from analyses import analyse
 
-    run = make_run("discoloop")
+    run = run_for(name)
     model = run.model.twin()
-    batch = run.task.batch("test_ood", 5)
+    split = "test_ood" if "test_ood" in run.task.splits else "test"
+    batch = run.task.batch(split, 5)
     plain = model(**batch.inputs)
     model.add_hook("blocks.0.hook_attn_out", lambda t, hook: t + 0.5)
     shifted = model(**batch.inputs)
-    analyse(name, run, n=5, split="test_ood", model=model)
+    analyse(name, run, n=5, split=split, model=model)
     assert (model(**batch.inputs) == shifted).all()
     model.reset_hooks()
     assert (model(**batch.inputs) == plain).all()

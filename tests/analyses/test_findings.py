@@ -252,3 +252,29 @@ def test_realignment_always_measures_the_state_left_alone(looped):
 
     model, batch = looped
     assert realignment(model, batch, alphas=[0.5]).alphas == (0.0, 0.5)
+
+
+def test_the_control_of_a_lone_question_draws_bridges_and_never_the_true_one(make_run):
+    from analyses.realigned_answer import OTHERS, _with_other_bridges
+
+    task = make_run("looped").task
+    question = task.question(task.examples(task.batch("test_ood", 1))[0]["question"])
+    words = task.bridge_words
+    assert {task.vocabulary.words[token][0] for token in words} == {"A", "B"}  # no relation
+    drawn = _with_other_bridges(question, words).bridge
+    assert len(drawn) == OTHERS and set(drawn.flatten().tolist()) <= set(words)
+    assert not (drawn == question.bridge).any()
+    assert len(drawn.unique()) > OTHERS / 2
+
+
+def test_the_task_is_asked_for_the_controls_words(make_run):
+    from analyses import analyse
+    from analyses.realigned_answer import realigned_answer
+
+    run = make_run("looped")
+    batch = run.task.batch("test_ood", 1)
+    asked = analyse("realigned_answer", run, n=1).result
+    given = realigned_answer(run.model, batch, bridge_words=run.task.bridge_words)
+    assert torch.equal(asked.control, given.control)
+    with pytest.raises(ValueError, match="realigned_answer has no option 'bridge_words'"):
+        analyse("realigned_answer", run, bridge_words=[1])

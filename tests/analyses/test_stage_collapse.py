@@ -107,3 +107,17 @@ def test_an_interval_is_of_the_rows_that_there_are(run_with_history):
     result = analyse("stage_collapse", path).result  # test_id has 20 rows
     low, high = wilson(10, 20)
     assert result.low[1, 0] == pytest.approx(low) and result.high[1, 0] == pytest.approx(high)
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.9, 0.97])
+@pytest.mark.parametrize("n", [12, 40])
+def test_noise_that_remembers_its_past_is_rarely_taken_for_a_step(memory, n):
+    from analyses.stage_collapse import step_down
+
+    rng = np.random.default_rng(0)
+    series = rng.normal(size=(200, n))
+    series[:, 0] /= np.sqrt(1 - memory**2)  # as far from its mean as it will be later
+    for step in range(1, n):
+        series[:, step] += memory * series[:, step - 1]
+    found = [step_down(row).p_value <= 0.05 for row in 0.1 * series]
+    assert np.mean(found) <= 0.06

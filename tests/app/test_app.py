@@ -1,6 +1,8 @@
 """The page, run without a browser."""
 
+import io
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -294,3 +296,74 @@ def test_every_figure_comes_with_the_lines_that_make_it(open_page, page_folder):
             scope = {}
             exec(f"{import_line}\n{call}", scope)  # noqa: S102
             assert scope["found"].summary()
+
+
+def test_two_runs_are_realigned_side_by_side(open_page):
+    page = open_page("realignment", compare="tiny-discoloop")
+    assert not page.exception
+    names = [heading.value for heading in page.subheader]
+    assert names == ["tiny-looped", "tiny-discoloop"] * 2
+    assert len([metric for metric in page.metric if metric.label == "P(true answer)"]) == 2
+    assert len(page.get("plotly_chart")) == 4
+
+
+def test_a_run_that_cannot_be_realigned_leaves_the_other_one_alone(open_page):
+    page = open_page("realignment", compare="tiny-transformer")
+    assert not page.exception
+    assert any("acts between loops" in sentence for sentence in sentences(page))
+    assert len(page.get("plotly_chart")) == 2
+
+
+def test_a_link_holds_the_step_while_training_goes_on(
+    open_page, page_folder, monkeypatch, tmp_path
+):
+    runs = tmp_path / "shelf"
+    shutil.copytree(page_folder / "runs" / "tiny-unfinished", runs / "going")
+    later = (runs / "going" / "steps" / "20.safetensors").rename(tmp_path / "20.safetensors")
+    monkeypatch.setattr("workbench.runs.SHIPPED", runs)
+    page = open_page("training", run="going")
+    assert page.select_slider(key="step").value == 10
+    link = dict(page.query_params)
+    assert link["step"] in ("10", ["10"])
+    later.rename(runs / "going" / "steps" / "20.safetensors")
+    assert open_page("training", run="going").select_slider(key="step").value == 20
+    assert open_page("training", run="going", step="10").select_slider(key="step").value == 10
+    assert open_page("training", run="going", step="11").select_slider(key="step").value == 20
+
+
+def zipped(folder):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for path in folder.rglob("*"):
+            if path.is_file() and "resume" not in path.parts:
+                archive.write(path, path.relative_to(folder.parent))
+    return content.getvalue()
+
+
+def test_an_uploaded_run_is_among_the_runs_and_chosen(
+    open_page, page_folder, tmp_path, monkeypatch
+):
+    content = zipped(page_folder / "runs" / "tiny-looped")
+    monkeypatch.chdir(tmp_path)
+    page = open_page()
+    assert page.button(key="add").disabled
+    given = ("given.zip", content, "application/zip")
+    page.file_uploader(key="upload").set_value(given).run()
+    page.button(key="add").click().run()
+    assert not page.exception
+    assert page.selectbox(key="run").value == "given"
+    assert list(page.dataframe[0].value.run) == ["given"]
+    page.file_uploader(key="upload").set_value(given).run()
+    page.button(key="add").click().run()
+    assert not page.exception
+    assert any("runs/given is there already" in sentence for sentence in sentences(page))
+
+
+def test_an_upload_that_is_no_run_gets_a_sentence_and_leaves_nothing(open_page, page_folder):
+    before = sorted(page_folder.rglob("*"))
+    page = open_page()
+    page.file_uploader(key="upload").set_value(("x.zip", b"no zip", "application/zip")).run()
+    page.button(key="add").click().run()
+    assert not page.exception
+    assert any("x cannot be unpacked" in sentence for sentence in sentences(page))
+    assert sorted(page_folder.rglob("*")) == before

@@ -4,8 +4,11 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+BY_LOOP = "accuracy_by_loop"
 
 RECIPE = """
 name: tiny
@@ -107,6 +110,7 @@ def test_evaluate_prints_the_contracts_object(say):
     assert code == 0
     assert {
         "run",
+        "recipe",
         "step",
         "split",
         "loops",
@@ -117,11 +121,24 @@ def test_evaluate_prints_the_contracts_object(say):
         "accuracy_by_loop",
         "majority_rate",
     } <= found.keys()
-    assert (found["run"], found["step"], found["split"]) == ("tiny", 4, "test_ood")
+    assert (found["run"], found["recipe"]) == ("run", "tiny")
+    assert (found["step"], found["split"]) == (4, "test_ood")
     assert (found["loops"], found["n"], found["edits"]) == (2, 20, [])
     low, high = found["accuracy_interval"]
     assert low <= found["accuracy"] <= high
     assert len(found["accuracy_by_loop"]) == 2
+
+
+def test_evaluate_prints_of_many_loops_the_first_and_the_last(say):
+    _, out, _ = say("evaluate", "run", "--loops", "12", "--json", "twelve.json")
+    (line,) = (line for line in out.splitlines() if line.startswith("after each loop: "))
+    shown = line.removeprefix("after each loop: ").split(", ")
+    assert len(shown) == 10 and shown[-2] == "…"
+    every = [f"{share:.4f}" for share in json.loads(Path("twelve.json").read_text())[BY_LOOP]]
+    assert len(every) == 12
+    assert shown[:-2] == every[:8] and shown[-1] == every[-1]
+    _, out, _ = say("evaluate", "run", "--loops", "10")
+    assert "…" not in out
 
 
 def test_evaluate_takes_step_loops_and_edits(say, folder):
@@ -148,7 +165,7 @@ def test_analyse_writes_three_files_and_prints_the_finding(say, folder):
     assert code == 0
     assert out.splitlines()[1:] == [f"found/gate_maps.{end}" for end in ("csv", "html", "json")]
     plain = json.loads((folder / "found" / "gate_maps.json").read_text())
-    assert plain["run"] == "tiny"
+    assert (plain["run"], plain["recipe"]) == ("run", "tiny")
     assert plain["mean"]["axes"] == ["split", "loop", "pos"]
 
 
@@ -185,7 +202,7 @@ def test_analyse_takes_one_typed_question(say):
             ["evaluate", "run", "--split", "test_odd"],
             "no split 'test_odd'; did you mean 'test_ood'?",
         ),
-        (["evaluate", "run", "--step", "3"], "tiny keeps no step 3; the nearest it keeps is "),
+        (["evaluate", "run", "--step", "3"], "run keeps no step 3; the nearest it keeps is "),
         (["evaluate", "run", "--loops", "0"], "--loops 0 must be at least 1"),
         (["evaluate", "run", "--thoughts", "2"], "--thoughts is for models that think in thoughts"),
         (["evaluate", "run", "--edits", "none.json"], "none.json does not exist"),
@@ -206,6 +223,26 @@ def test_analyse_takes_one_typed_question(say):
         (["train", "tiny.yaml", "--set", "name=../x"], "name='../x'"),
         (["train", "tiny.yaml", "--set", "training.optimizer.lr=.nan"], "finite number"),
         (["analyse", "logit_lens", "run", "--question", " "], "the question is empty"),
+        (
+            ["analyse", "logit_lens", "run", "--question", "A1 r1", "--split", "test_id"],
+            "split and question both say which rows to look at",
+        ),
+        (
+            ["analyse", "training_curves", "run", "--step", "2", "--question", "A1 r1"],
+            "training_curves reads the history of a run, where step, question say nothing",
+        ),
+        (
+            ["analyse", "stage_collapse", "run", "--split", "test_id", "--loops", "3"],
+            "stage_collapse reads the history of a run, where split, loops say nothing",
+        ),
+        (
+            ["train", "tiny.yaml", "--plan", "--set", "training.measure.splits=[test_odd]"],
+            "training.measure.splits: the task has no split 'test_odd'; did you mean 'test_ood'?",
+        ),
+        (
+            ["train", "tiny.yaml", "--out", "x", "--set", "training.mixture={train: 1.0}"],
+            "training.mixture: the task has no split 'train'; did you mean 'train_id'?",
+        ),
         (["train", "two-hop-paper-disco"], "no recipe 'two-hop-paper-disco'"),
         (["train", "tiny.yaml", "--out", "x", "--set", "training.step=3"], "did you mean 'steps'?"),
         (["train", "tiny.yaml", "--out", "x", "--set", "model.family=loopd"], "no family 'loopd'"),

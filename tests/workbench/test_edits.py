@@ -23,6 +23,8 @@ EVERY_KIND = [
     {"do": "realign", "alpha": 0.25, "scale": "state", "target": "bridge"},
     {"do": "realign", "positions": None},
     {"do": "skip", "loops": [1]},
+    {"do": "repeat", "loops": [0]},
+    {"do": "swap", "loops": [0, 1]},
 ]
 
 
@@ -157,7 +159,7 @@ def test_patching_the_last_state_of_another_question_gives_its_answer(model, bat
     edit = {"do": "patch", "place": POST, "question": other, "loops": [2]}
     patched, _ = run(model, batch, edit, names_filter=POST)
     own, _ = run(model, world.question(other), names_filter=POST)
-    torch.testing.assert_close(patched, own.expand(4, -1, -1))
+    torch.testing.assert_close(patched, own.expand(4, -1, -1))  # batches of 4 and of 1: other sums
 
 
 def test_patching_from_a_loop_puts_that_loops_values(model, batch):
@@ -289,7 +291,9 @@ def test_the_control_realigns_to_another_rows_bridge(model, batch):
     [e for e in EVERY_KIND if e["do"] != "mean" and e.get("target") != "shuffled"],
     ids=lambda edit: edit["do"],
 )
-def test_a_batch_of_four_equals_four_batches_of_one(model, batch, edit):
+def test_a_batch_of_four_equals_four_batches_of_one(speaker, batch, edit):
+    ordered = edit["do"] in ("repeat", "swap")
+    model = speaker("depth_recurrent" if ordered else "discoloop", n_loops=3)
     together, _ = run(model, batch, edit)
     alone = torch.cat([run(model, batch[row : row + 1], edit)[0] for row in range(4)])
     torch.testing.assert_close(together, alone, atol=1e-4, rtol=1e-4)
@@ -415,7 +419,7 @@ def test_edits_are_a_list(data):
 
 
 def test_edits_leave_no_hook_behind(model, batch):
-    run(model, batch, *[e for e in EVERY_KIND if e.get("do") != "skip"])
+    run(model, batch, *[e for e in EVERY_KIND if e["do"] not in ("skip", "repeat", "swap")])
     assert not any(point._forward_hooks for point in model.hook_points())
 
 
@@ -457,3 +461,46 @@ def test_patching_from_a_run_of_another_width_is_refused(build, world, recipe, b
     edit = {"do": "patch", "place": POST, "run": str(folder)}
     with pytest.raises(ConfigError, match=r"is \[4, 3, 16\] in its source and \[4, 3, 32\] here"):
         run(wide, batch, edit)
+
+
+def told(model, batch, *edits, n_loops=5):
+    """Which row of the loop table each loop was told."""
+    _, cache = run(model, batch, *edits, n_loops=n_loops)
+    table = model.recurrence.loop_embed.W_loop
+    heard = cache["recurrence.hook_loop_embed"][:, 0, 0]
+    return [int((table == row).all(1).nonzero()) for row in heard]
+
+
+def test_a_repeated_loop_pushes_the_later_ones_back(speaker, batch):
+    model = speaker("depth_recurrent")
+    assert told(model, batch, {"do": "repeat", "loops": [1], "times": 2}) == [0, 1, 1, 1, 2]
+
+
+def test_swapped_loops_run_in_each_others_place(speaker, batch):
+    model = speaker("universal")
+    assert told(model, batch, {"do": "swap", "loops": [0, 3]}) == [3, 1, 2, 0, 4]
+
+
+def test_a_swap_changes_what_the_loops_say(speaker, batch):
+    model = speaker("depth_recurrent", n_loops=3)
+    swapped, _ = run(model, batch, {"do": "swap", "loops": [0, 1]})
+    assert not torch.allclose(swapped, run(model, batch)[0])
+
+
+@pytest.mark.parametrize("edit", [{"do": "repeat", "loops": [0]}, {"do": "swap", "loops": [0, 1]}])
+def test_loops_that_are_alike_have_no_order(model, batch, edit):
+    with pytest.raises(ConfigError, match="the loops of a discoloop model are alike"):
+        run(model, batch, edit)
+
+
+@pytest.mark.parametrize(
+    "edit, sentence",
+    [
+        ({"do": "repeat"}, "repeat: name the one loop to repeat"),
+        ({"do": "repeat", "loops": [0], "times": 0}, "times=0 must be at least 1"),
+        ({"do": "swap", "loops": [1]}, "swap: name the two loops to swap"),
+        ({"do": "swap", "loops": [0, 1], "positions": [0]}, "leave positions out"),
+    ],
+)
+def test_an_order_that_is_none_is_refused(edit, sentence):
+    assert sentence in refusal(edit)

@@ -207,3 +207,30 @@ def test_backward_hooks_see_the_gradient_of_every_loop(model):
     with model.hooks(bwd_hooks=[(POST, lambda gradient, hook: seen.append(gradient.shape))]):
         model(TOKENS).sum().backward()
     assert seen == [(1, 4, 16)] * 3
+
+
+def test_hooks_of_one_place_act_in_turn_and_each_sees_what_the_last_left(model):
+    point, seen = model.hook_dict[ATTN], []
+    point.add_hook(plus_one)
+    point.add_hook(lambda tensor, hook: seen.append(tensor))
+    point.add_hook(plus_one)
+    out = point(torch.zeros(2))
+    assert seen[0].tolist() == [1, 1] and out.tolist() == [2, 2]
+
+
+def test_hooks_of_torch_itself_are_called_as_torch_calls_them(model):
+    point = model.hook_dict[ATTN]
+    point.register_forward_hook(lambda module, given, out: out + len(given))
+    assert point(torch.zeros(1)).tolist() == [1]
+    point.register_forward_hook(lambda module, given, named, out: out + 10, with_kwargs=True)
+    assert point(torch.zeros(1)).tolist() == [11]
+    point.register_forward_pre_hook(lambda module, given: (given[0] + 100,))
+    assert point(torch.zeros(1)).tolist() == [111]
+
+
+def test_a_hook_that_removes_itself_leaves_the_next_in_place(model):
+    point = model.hook_dict[ATTN]
+    handle = point.register_forward_hook(lambda module, given, out: handle.remove())
+    point.add_hook(plus_one)
+    assert point(torch.zeros(1)).tolist() == [1]
+    assert point(torch.zeros(1)).tolist() == [1] and n_hooks(model) == 1

@@ -15,8 +15,10 @@ def test_a_word_that_looks_like_a_number_stays_a_word(text):
 
 
 def test_a_key_that_stands_twice_is_refused():
-    with pytest.raises(ConfigError, match="the key 'a' stands twice in the group at line 2"):
-        parse_yaml("g:\n  a: 1\n  a: 2\n", "x")
+    with pytest.raises(
+        ConfigError, match="^recipe x: the key 'a' stands a second time in its group at line 3$"
+    ):
+        parse_yaml("g:\n  a: 1\n  a: 2\n", "recipe x")
 
 
 def test_broken_yaml_is_named_with_its_line():

@@ -52,7 +52,8 @@ def refusal(folder):
 
 def test_a_run_knows_its_name_task_recipe_steps_and_history(folder):
     run = load_run(folder)
-    assert run.name == "tiny"
+    assert run.name == folder.name
+    assert run.recipe.name == "tiny"
     assert run.recipe.model["family"] == "discoloop"
     assert run.steps == [0, 2, 4, 6]
     assert run.is_finished
@@ -252,5 +253,48 @@ def test_a_run_comes_from_the_hub_by_its_owner_and_name(folder, monkeypatch):
         "snapshot_download",
         lambda name, allow_patterns: asked.append(name) or str(folder),
     )
-    assert load_run("hub:owner/name").path == folder
+    run = load_run("hub:owner/name")
+    assert (run.path, run.name) == (folder, "hub:owner/name")
     assert asked == ["owner/name"]
+
+
+def test_a_run_is_called_as_its_folder_is_however_one_comes_by_it(folder, monkeypatch):
+    mine = folder.rename(folder.parent / "mine")
+    (mine.parent / "linked").symlink_to(mine)
+    monkeypatch.chdir(mine)
+    assert load_run(".").name == load_run(mine).name == "mine"
+    assert load_run("../linked").name == "linked"
+    assert load_run(mine).recipe.name == evaluate(load_run(mine))["recipe"] == "tiny"
+
+
+@pytest.fixture
+def elsewhere(folder, tmp_path, monkeypatch):
+    """A folder with one run, named by the environment; none ship."""
+    (tmp_path / "shelf").mkdir()
+    folder.rename(tmp_path / "shelf" / "tiny")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("workbench.runs.SHIPPED", tmp_path / "none")
+    monkeypatch.setenv("WORKBENCH_RUNS", str(tmp_path / "shelf"))
+    return tmp_path
+
+
+def test_the_environment_names_a_folder_of_runs(elsewhere, monkeypatch):
+    assert load_run("tiny").path == elsewhere / "shelf" / "tiny"
+    shutil.copytree(elsewhere / "shelf", elsewhere / "shipped")
+    monkeypatch.setattr("workbench.runs.SHIPPED", elsewhere / "shipped")
+    assert load_run("tiny").path == elsewhere / "shelf" / "tiny"
+    shutil.copytree(elsewhere / "shelf", elsewhere / "runs")
+    assert load_run("tiny").path.parent.name == "runs"
+
+
+def test_where_none_ship_one_is_told_where_they_were_looked_for_and_how_to_get_them(
+    elsewhere, monkeypatch, capsys
+):
+    from workbench.cli import main
+
+    sentence = "no run 'two-hop-small-looped'; looked in runs, .*shelf, .*none; this installation "
+    with pytest.raises(FileError, match=sentence + ".*WORKBENCH_RUNS name it"):
+        load_run("two-hop-small-looped")
+    monkeypatch.delenv("WORKBENCH_RUNS")
+    assert main(["runs"]) == 0
+    assert capsys.readouterr().out.startswith("no run; looked in runs, ")

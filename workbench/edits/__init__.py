@@ -18,6 +18,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from workbench.config import ConfigError, nearest
 from workbench.edits.base import CompiledHooks, Edit
 from workbench.edits.between import Realign, Skip
+from workbench.edits.order import Repeat, Swap
 from workbench.edits.patch import Patch
 from workbench.edits.values import Add, Clamp, Freeze, Mean, Scale, Zero
 from workbench.models.depth import DepthModel
@@ -32,8 +33,10 @@ __all__ = [
     "Mean",
     "Patch",
     "Realign",
+    "Repeat",
     "Scale",
     "Skip",
+    "Swap",
     "Zero",
     "edit_hooks",
     "parse_edits",
@@ -41,9 +44,13 @@ __all__ = [
 ]
 
 AnyEdit = Annotated[
-    Zero | Mean | Add | Scale | Clamp | Freeze | Patch | Realign | Skip, Field(discriminator="do")
+    Zero | Mean | Add | Scale | Clamp | Freeze | Patch | Realign | Skip | Repeat | Swap,
+    Field(discriminator="do"),
 ]
-EDITS: tuple[type[Edit], ...] = (Zero, Mean, Add, Scale, Clamp, Freeze, Patch, Realign, Skip)
+EDITS: tuple[type[Edit], ...] = (
+    *(Zero, Mean, Add, Scale, Clamp, Freeze),
+    *(Patch, Realign, Skip, Repeat, Swap),
+)
 _ADAPTER: TypeAdapter[Any] = TypeAdapter(list[AnyEdit])
 
 

@@ -149,7 +149,7 @@ class DepthModel(LatentModel):
         try:
             state = self.recurrence(said, passage)
             post = self._one_loop(state, loop, passage, where)
-            return cast(Tensor, self.recurrence.hook_state_post(post))
+            return self.recurrence.hook_state_post(post)
         finally:
             self.clock.loop = None
 

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -115,6 +116,12 @@ class Task(ABC):
         """Accuracy of always giving the split's commonest answer."""
         answers: Tensor = self.split(split).answer
         return float(answers.bincount().max() / len(answers))
+
+    @cached_property
+    def bridge_words(self) -> tuple[int, ...]:
+        """Tokens that are a bridge in some row: what a control may put in a bridge's place."""
+        found = torch.cat([rows.bridge.flatten() for rows in self.splits.values()]).unique()
+        return tuple(found[found >= 0].tolist())
 
     def best_shortcut(self, split: str) -> float:
         """Accuracy of the best of the split's shortcuts; worked out once."""

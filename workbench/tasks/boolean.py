@@ -53,7 +53,7 @@ from workbench.vocabulary import WordVocabulary
 CLS = 1
 HELD = 3  # outer levels that twins share at most; deeper, twins become rare: 15 % at 3, 2 % at 6
 TRIES = 8  # random orders in which a twin is looked for
-PATIENCE = 50  # draws in a row that bring nothing new before giving up
+PATIENCE = 20  # draws in a row that bring nothing new before giving up
 
 
 class BooleanConfig(DeepConfig):
@@ -71,7 +71,15 @@ class Characters(WordVocabulary):
     """A vocabulary whose words are characters, and a text is written without spaces."""
 
     def encode(self, text: str) -> list[int]:
-        return super().encode(" ".join("".join(text.split())))
+        written = "".join(text.split())
+        if not written:
+            raise ValueError("the expression is empty; an expression reads like '!(T&F)|T'")
+        for character in written:
+            if character not in self.ids:
+                raise ValueError(
+                    f"unknown character {character!r}; an expression has T F & | ! ( )"
+                )
+        return [self.ids[character] for character in written]
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The characters of token ids; padding and <cls> are left out."""
@@ -98,8 +106,9 @@ class Boolean(DeepTask):
 
     @cached_property
     def splits(self) -> Mapping[str, DeepBatch]:
-        taken: set[bytes] = set()
-        return {split: self._draw_split(split, taken) for split in SPLITS}
+        taken: set[bytes] = set()  # the train split comes last, for it may repeat itself
+        drawn = {split: self._draw_split(split, taken) for split in reversed(SPLITS)}
+        return {split: drawn[split] for split in SPLITS}
 
     def question(self, text: str) -> DeepBatch:
         tokens = np.array([[CLS, *self.vocabulary.encode(text)]])
@@ -206,8 +215,8 @@ class Boolean(DeepTask):
         self, depth: int, n: int, dice: Iterator[float], rng: np.random.Generator
     ) -> list[Tokens]:
         """Single expressions, or twins; fewer than `n`, as many are too long or have no twin."""
-        texts = (draw(depth, dice) for _ in range(n))
-        texts = [text for text in texts if len(text) < self.cfg.max_length]
+        written = (draw(depth, dice) for _ in range(n))
+        texts = [text for text in written if len(text) < self.cfg.max_length]
         width = 1 + max(map(len, texts), default=0)
         ids = self.vocabulary.ids
         rows = [[CLS, *map(ids.__getitem__, text)] for text in texts]

@@ -21,7 +21,7 @@ from workbench.config import StrictModel
 from workbench.tasks.base import Task
 from workbench.tasks.batch import Batch, DeepBatch
 
-SPLITS = ("test", "valid", "train")  # in the order in which rows are drawn
+SPLITS = ("train", "valid", "test")
 
 Tokens = Int[np.ndarray, "batch pos"]
 Rows = Int[np.ndarray, " batch"]
@@ -155,7 +155,7 @@ def deep_batch(
     return DeepBatch(**{name: torch.from_numpy(values) for name, values in kinds.items()})
 
 
-def widened(tokens: Tokens, width: int) -> Tokens:
+def widened(tokens: Tokens, width: int) -> Int[np.ndarray, "batch width"]:
     """The same rows with padding up to a width."""
     return np.pad(tokens, ((0, 0), (0, width - tokens.shape[1])))
 

@@ -20,6 +20,7 @@ BLOCK = 4096  # numbers drawn at a time
 NOTHING, EVERYTHING = np.array([[False], [True]]), np.array([[True], [False]])  # of | and of &
 
 Tokens = Int[np.ndarray, "batch pos"]
+Bits = Bool[np.ndarray, "2 n"]
 Rows = Int[np.ndarray, " batch"]
 
 
@@ -141,13 +142,11 @@ def evaluate(tokens: Tokens, levels: int | None = None) -> Rows:
     return np.where(true & false, UNKNOWN, true.astype(np.int64))
 
 
-def _either(
-    one: Bool[np.ndarray, "2 n"], other: Bool[np.ndarray, "2 n"]
-) -> Bool[np.ndarray, "2 n"]:
+def _either(one: Bits, other: Bits) -> Bits:
     return np.stack((one[0] | other[0], one[1] & other[1]))
 
 
-def _both(one: Bool[np.ndarray, "2 n"], other: Bool[np.ndarray, "2 n"]) -> Bool[np.ndarray, "2 n"]:
+def _both(one: Bits, other: Bits) -> Bits:
     return np.stack((one[0] & other[0], one[1] | other[1]))
 
 

@@ -80,7 +80,7 @@ def solve(facts: Sequence[Fact], query: Fact) -> bool:
 
 
 def read(text: str) -> tuple[list[Fact], Fact]:
-    """Facts and query of a text: "Ada is the parent of Ben . query : Ben is the child of Ada".
+    """Facts and query of a text such as "Ada is the parent of Ben . query : Ben is the child of …".
 
     Raises:
         ValueError: The text is empty, has an unknown name, relation or other word, a fact that is

@@ -22,8 +22,9 @@ from jaxtyping import Bool, Float, Int
 from workbench.tasks.batch import NONE
 
 FAR = 50  # stands for no path in sums of distances, which 8 bits hold
-AT_ONCE = 4_096  # graphs that are tried together, the fewest
-TRIES = 1_000  # rounds in which no graph has a twin, before there seems to be none
+AT_ONCE = (512, 4_096)  # graphs that are tried for a twin together, fewest and most
+PER_TWIN = 32  # of them for each twin that is still wanted
+TRIES = 400  # rounds in which no graph has a twin, before there seems to be none
 
 Edges = Bool[np.ndarray, "graph node node"]
 Places = Int[np.ndarray, " graph"]
@@ -103,9 +104,9 @@ def draw_twins(
     shape = (len(hops), wide, wide)
     edges, twin_edges = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
     source, target = np.zeros_like(hops), np.zeros_like(hops)
-    wanted, idle = np.arange(len(hops)), 0
+    (least, most), wanted, idle = AT_ONCE, np.arange(len(hops)), 0
     while len(wanted):
-        row = np.resize(wanted, max(len(wanted), AT_ONCE))
+        row = np.resize(wanted, max(len(wanted), min(max(PER_TWIN * len(wanted), least), most)))
         graphs, path = draw_reachable(rng, hops[row], nodes[row], wide)
         twins, fits = _exchanged(rng, graphs, path, hops[row])
         fits[fits] = _look_alike(graphs[fits], twins[fits])

@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Int, Num
+from jaxtyping import Bool, Int, Num
 from pydantic import model_validator
 
 from workbench.tasks.batch import Batch, DeepBatch
@@ -38,7 +38,7 @@ from workbench.tasks.deep import (
     firsts,
     widened,
 )
-from workbench.tasks.family import FURTHEST, NAMES, SPECIALS, WORDS, kinship, read
+from workbench.tasks.family import FURTHEST, NAMES, SPECIALS, WORDS, kinship, read, solve
 from workbench.tasks.stories import (
     QUESTION,
     Stories,
@@ -115,16 +115,15 @@ class Kinship(DeepTask):
 
     def question(self, text: str) -> DeepBatch:
         facts, query = read(text)
-        related = kinship(facts, query.one, query.other)
         numbers = [
             [NAMES.index(one), generations, NAMES.index(other)]
             for one, generations, other in (*facts, query)
         ]
-        answer = np.array([int(related.generations == query.generations)])
+        answer = np.array([int(solve(facts, query))])
         story = Stories(
             np.array([numbers[:-1]]), np.array([len(facts)]), np.array(numbers[-1:]), answer
         )
-        batch = _batch(story, related.steps)
+        batch = _batch(story, kinship(facts, query.one, query.other).steps)
         self._check_length(int(batch.length))
         return batch
 
@@ -214,7 +213,7 @@ def _surplus(counts: Int[np.ndarray, "batch 4"]) -> Rows:
     return counts[:, 0] - counts[:, 1] - counts[:, 3]
 
 
-def _there(story: Stories) -> Num[np.ndarray, "batch fact"]:
+def _there(story: Stories) -> Bool[np.ndarray, "batch fact"]:
     return np.arange(story.facts.shape[1]) < story.n_facts[:, None]
 
 

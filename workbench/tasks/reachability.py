@@ -12,15 +12,18 @@ In the version `paper` the unreachable rows are graphs of their own kind, and co
 source and target tells them apart well. In the version `matched` they are made in twins: beside
 every reachable row of a split stands an unreachable one of the same number of nodes and edges, in
 which every node has as many edges in and out, and which agrees in all that `local_features` looks
-at (`graphs.draw_twins`). No guess from these features, however clever, is right more often than
-half the time. What that means and does not mean:
+at (`graphs.draw_twins`). Any guess from these features is right for exactly half of a split's rows.
+What that means and does not mean:
 
 - A twin differs in the middle of the path. Of paths of h hops, what lies up to (h−1)//2 edges
   below the source and above the target is the same graph in both; for 5 hops and more that holds
   all there is within 2 edges. Of 1 to 4 hops only the counts are the same.
 - At 1 and 2 hops the answer itself is local: the edge from source to target, the node between.
-- Counts over larger surroundings are not matched. They cannot be: a target that is h hops away has
-  h ancestors, and all of them and the source's descendants would have to be different nodes.
+- Counts over larger surroundings are not matched, and tell twins apart well: fewer nodes lie within
+  3, 4, … edges below the source or above the target of an unreachable twin. A model that carries
+  counts over as many steps as the path has edges can answer by them, and need not find the path.
+  They cannot be matched throughout: a target h hops away has h ancestors and its source as many
+  descendants, which in a twin would be different nodes, more than there are from 10 hops on.
 - Reachable graphs that have no such twin are left out; those are the ones of many edges, where
   several paths lead to the target. Graphs of `matched` have fewer edges than those of `paper`.
 

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
+from workbench.tasks.batch import NONE
 from workbench.tasks.family import FURTHEST, NAMES, WORDS
 
 SENTENCE = 7
@@ -206,11 +207,13 @@ def _as_tokens(facts: Int[np.ndarray, "*rows 3"]) -> Int[np.ndarray, "*rows 3"]:
 
 
 def parse(tokens: Int[np.ndarray, "batch pos"], length: Rows) -> Stories:
-    """The stories that `write` has written; their answers are left −1."""
+    """The stories that `write` has written; −1 for facts that are not there, and for answers."""
     n_facts = (length - 1 - QUESTION) // SENTENCE
     most = int(n_facts.max(initial=0))
     told = tokens[:, 1 : 1 + SENTENCE * most].reshape(len(tokens), most, SENTENCE)
     starts = 1 + SENTENCE * n_facts
     asked = np.take_along_axis(tokens, starts[:, None] + np.array([2, 5, 7]), 1)
     shift = np.array([FIRST_NAME, SAME_GENERATION, FIRST_NAME])
-    return Stories(told[..., [0, 3, 5]] - shift, n_facts, asked - shift, np.full(len(tokens), -1))
+    there = (np.arange(most) < n_facts[:, None])[..., None]
+    facts = np.where(there, told[..., [0, 3, 5]] - shift, NONE)
+    return Stories(facts, n_facts, asked - shift, np.full(len(tokens), NONE))

@@ -20,7 +20,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from workbench.card import write_card
-from workbench.config import ConfigError
+from workbench.config import ConfigError, nearest
 from workbench.files import read_text, write_tensors, write_text
 from workbench.instruments import GradientByLoop
 from workbench.models import build_model, model_config
@@ -247,6 +247,7 @@ def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
             f"the task needs d_vocab={task.d_vocab} and n_ctx={task.n_ctx}; the recipe has "
             f"{shape['d_vocab']} and {shape['n_ctx']}"
         )
+    check_splits(recipe, task)
     cfg = model_config(shape)
     if isinstance(cfg, LoopTableConfig) and cfg.trained_loops is None:
         loops = recipe.training.loops
@@ -261,6 +262,16 @@ def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
             "commit": commit(),
         }
     )
+
+
+def check_splits(recipe: Recipe, task: Task) -> None:
+    """Refuse splits to train on or to measure that the task lacks."""
+    cfg = recipe.training
+    for field, splits in (("measure.splits", cfg.measure.splits), ("mixture", cfg.mixture)):
+        for split in splits or ():
+            if split not in task.splits:
+                near = nearest(split, task.splits)
+                raise ConfigError(f"training.{field}: the task has no split {split!r}; {near}")
 
 
 def _without_nan(value: Any) -> Any:

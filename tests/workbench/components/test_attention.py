@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from workbench.components.attention import Attention, context
+from workbench.components.attention import SHORT, Attention, context
 
 MASK = torch.tensor([[0, 1, 1, 1, 0], [1, 1, 1, 1, 1]])
 TOKENS = torch.ones(2, 5, dtype=torch.long)
@@ -69,6 +69,16 @@ def test_both_paths_give_what_the_sums_give(make, positions, heard):
         out = attention(x, context(TOKENS, mask))
         wanted = by_hand(attention, x, real)
         torch.testing.assert_close(out[real], wanted[real], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("n_pos", range(1, SHORT + 3))
+@pytest.mark.parametrize("positions", EVERY)
+def test_the_explicit_path_is_right_at_every_length(make, positions, n_pos):
+    attention, x = make(positions), torch.randn(2, n_pos, 16)
+    attention.hook_pattern.add_hook(lambda tensor, hook: None)
+    out = attention(x, context(TOKENS[:, :n_pos], None))
+    wanted = by_hand(attention, x, torch.ones(2, n_pos).bool())
+    torch.testing.assert_close(out, wanted, atol=1e-5, rtol=1e-4)
 
 
 def test_positions_count_real_tokens_only():

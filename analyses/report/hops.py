@@ -1,37 +1,28 @@
-"""Measure runs and lay the numbers out beside the commands that print them.
+"""Runs on chains of facts: accuracies, bridges, realignment, the change during training."""
 
-`python -m analyses.report checkpoints` writes `checkpoints/README.md` from its runs; the words
-around the tables stand in `checkpoints/about.md`.
-"""
-
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-
-import torch
 
 from analyses.analyse import analyse
 from analyses.bridge_alignment import BridgeAlignment
 from workbench.evaluation import evaluate
-from workbench.files import write_text
-from workbench.runs import Run, load_run
+from workbench.runs import Run
 
 SPLITS = ("train_atom", "train_id", "test_id", "test_ood")
 ROWS = 2_000  # of each split, for the analyses
 
 
-def report(folder: Path) -> str:
-    """The whole page, as Markdown."""
-    runs = [load_run(path.parent) for path in sorted(folder.glob("*/recipe.yaml"))]
-    about = (folder / "about.md").read_text().rstrip()
-    parts = [about, *_accuracies(runs), *_bridges(runs), *_realignments(runs), *_changes(runs)]
-    return "\n".join([*parts, *_made(runs)]) + "\n"
+def sections(runs: list[Run]) -> Iterator[str]:
+    """Lines on runs that answer questions of several hops."""
+    yield from _accuracies(runs)
+    yield from _bridges(runs)
+    yield from _realignments(runs)
+    yield from _changes(runs)
 
 
 def _accuracies(runs: list[Run]) -> Iterator[str]:
     yield (
-        "\n## Accuracy\n\n`workbench evaluate RUN --split SPLIT`, with 95 % Wilson intervals. "
-        "Every row runs all of the model's loops, also where it was trained with fewer.\n"
+        "\n## Chains: accuracy\n\n`workbench evaluate RUN --split SPLIT`, with 95 % Wilson "
+        "intervals. Every row runs all of the model's loops, also where training ran fewer.\n"
     )
     yield f"| run | {' | '.join(SPLITS)} |\n|{' --- |' * (len(SPLITS) + 1)}"
     measured = {run.path: {split: evaluate(run, split=split) for split in SPLITS} for run in runs}
@@ -66,7 +57,8 @@ def _one_for_each_task(runs: list[Run]) -> list[Run]:
 
 def _bridges(runs: list[Run]) -> Iterator[str]:
     yield (
-        f"\n## The bridge after loop 1\n\n`workbench analyse bridge_alignment RUN --n {ROWS}`: "
+        "\n## Chains: the bridge after loop 1\n\n"
+        f"`workbench analyse bridge_alignment RUN --n {ROWS}`: "
         "probability of the bridge and cosine with its embedding, mean [95 % bootstrap]; in "
         "brackets behind it another row's bridge.\n"
     )
@@ -85,7 +77,8 @@ def _bridges(runs: list[Run]) -> Iterator[str]:
 
 def _realignments(runs: list[Run]) -> Iterator[str]:
     yield (
-        f"\n## Realignment without training\n\n`workbench analyse realignment RUN --n {ROWS}`: "
+        "\n## Chains: realignment without training\n\n"
+        f"`workbench analyse realignment RUN --n {ROWS}`: "
         "accuracy at α = 0, and at the α with the highest accuracy; the control mixes another "
         "row's bridge in, the oracle the true one.\n"
     )
@@ -98,33 +91,12 @@ def _realignments(runs: list[Run]) -> Iterator[str]:
 
 
 def _changes(runs: list[Run]) -> Iterator[str]:
-    yield "\n## When composing begins\n\n`workbench analyse stage_collapse RUN`\n"
+    yield "\n## Chains: when composing begins\n\n`workbench analyse stage_collapse RUN`\n"
     for run in runs:
         if run.model.n_loops > 1:
             yield f"- `{run.name}`: {analyse('stage_collapse', run).summary()}"
     gated = [run for run in runs if run.recipe.model.get("alpha") == "learned"]
     if gated:
-        yield f"\n## The learned gate\n\n`workbench analyse gate_maps RUN --n {ROWS}`\n"
+        yield f"\n## Chains: the learned gate\n\n`workbench analyse gate_maps RUN --n {ROWS}`\n"
     for run in gated:
         yield f"- `{run.name}`: {analyse('gate_maps', run, n=ROWS).summary()}"
-
-
-def _made(runs: list[Run]) -> Iterator[str]:
-    yield "\n## How each was made\n\n`workbench train RUN`, on one thread of a CPU.\n"
-    yield "| run | parameters | steps | minutes | saved steps | megabytes |"
-    yield "| --- | --- | --- | --- | --- | --- |"
-    for run in runs:
-        size = sum(f.stat().st_size for f in run.path.rglob("*.safetensors")) / 1e6
-        count = sum(parameter.numel() for parameter in run.model.parameters())
-        minutes = run.history[-1]["seconds"] / 60
-        yield (
-            f"| `{run.name}` | {count:,} | {run.recipe.training.steps:,} | {minutes:.0f} | "
-            f"{len(run.steps)} | {size:.1f} |"
-        )
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    target = Path(sys.argv[1])
-    write_text(target / "README.md", report(target))
-    print(target / "README.md")

@@ -1,0 +1,115 @@
+"""A result with a record of where its numbers came from."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from analyses.export import page
+from analyses.labels import literal
+from analyses.result import Result
+from workbench.files import FileError, write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Which run, weights, rows and interventions a result is of."""
+
+    run: str
+    recipe: str
+    """Of which recipe the run is."""
+    step: int | None
+    split: str | list[str] | None
+    question: str | None
+    """The typed question that stands in place of a split."""
+    loops: int | None
+    edits: list[dict[str, Any]]
+    n: int | None
+    seed: int
+    options: dict[str, Any]
+
+    def line(self) -> str:
+        """In a few words, as plotly shows them literally."""
+        run = self.run if self.run == self.recipe else f"{self.run} (recipe {self.recipe})"
+        parts = [run, "final weights" if self.step is None else f"step {self.step}"]
+        if self.question is not None:
+            parts.append(self.question)
+        if self.split is not None:
+            parts.append(self.split if isinstance(self.split, str) else ", ".join(self.split))
+        if self.n is not None:
+            parts.append(f"n ≤ {self.n}, seed {self.seed}")
+        if self.loops is not None:
+            parts.append(f"{self.loops} loops")
+        if self.edits:
+            parts.append(f"{len(self.edits)} edits")
+        return literal(" · ".join(parts))
+
+    def arguments(self, name: str, run: str | None = None) -> list[str]:
+        """What `analyse` is to be given for the same result, as Python."""
+        given = {
+            "step": self.step,
+            "question": self.question,
+            "split": self.split if isinstance(self.split, str) else None,
+            "n": self.n,
+            "seed": self.seed if self.n is not None else None,
+            "n_loops": self.loops,
+            "edits": self.edits or None,
+        } | self.options
+        named = [f"{key}={value!r}" for key, value in given.items() if value is not None]
+        return [repr(name), repr(run or self.run), *named]
+
+
+@dataclass(frozen=True, eq=False)
+class Analysed:
+    """A result and its provenance."""
+
+    name: str
+    result: Result
+    provenance: Provenance
+
+    def figure(self) -> "go.Figure":
+        """The result's figure with its provenance below the title."""
+        from analyses.style import subtitled
+
+        return subtitled(self.result.figure(), self.provenance.line())
+
+    def shown(self, **view: Any) -> "Analysed":
+        """The same numbers with another picture; `view` are options that only the figure heeds."""
+        result = replace(cast(Any, self.result), **view)
+        options = self.provenance.options | view
+        return replace(self, result=result, provenance=replace(self.provenance, options=options))
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The result's numbers as a tidy table."""
+        return self.result.to_frame()
+
+    def summary(self) -> str:
+        """The result's finding in one line."""
+        return self.result.summary()
+
+    def code(self, run: str | None = None) -> str:
+        """Lines of Python that make the figure; `run` is a folder, if the name is not enough."""
+        return (
+            "from analyses import analyse\n"
+            f"found = analyse({', '.join(self.provenance.arguments(self.name, run))})\n"
+            "found.figure().show()"
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        """The result's fields and the provenance, as data for JSON."""
+        return {"analysis": self.name} | asdict(self.provenance) | self.result.to_plain()
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write NAME.csv, NAME.html and NAME.json; returns their paths."""
+        if folder.exists() and not folder.is_dir():
+            raise FileError(f"--out {folder} is a file; the results go into a folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [folder / f"{self.name}.{end}" for end in ("csv", "html", "json")]
+        write_text(paths[0], self.result.to_frame().to_csv(index=False))
+        write_text(paths[1], page(self.figure()))
+        write_text(paths[2], json.dumps(self.to_plain(), allow_nan=False))
+        return paths

@@ -1,0 +1,38 @@
+"""Measure runs and lay the numbers out beside the commands that print them.
+
+`python -m analyses.report checkpoints` writes `checkpoints/README.md` from its runs; the words
+around the tables stand in `checkpoints/about.md`.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from analyses.report import depths, hops
+from workbench.runs import Run, load_run
+from workbench.tasks.hops import HopTask
+
+
+def report(folder: Path) -> str:
+    """The whole page, as Markdown."""
+    runs = [load_run(path.parent) for path in sorted(folder.glob("*/recipe.yaml"))]
+    about = (folder / "about.md").read_text().rstrip()
+    parts = [about]
+    for sections, wanted in ((hops.sections, True), (depths.sections, False)):
+        chosen = [run for run in runs if isinstance(run.task, HopTask) is wanted]
+        if chosen:
+            parts += sections(chosen)
+    return "\n".join([*parts, *_made(runs)]) + "\n"
+
+
+def _made(runs: list[Run]) -> Iterator[str]:
+    yield "\n## How each was made\n\n`workbench train RUN`, on one thread of a CPU.\n"
+    yield "| run | parameters | steps | minutes | saved steps | megabytes |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for run in runs:
+        size = sum(f.stat().st_size for f in run.path.rglob("*.safetensors")) / 1e6
+        count = sum(parameter.numel() for parameter in run.model.parameters())
+        minutes = run.history[-1]["seconds"] / 60
+        yield (
+            f"| `{run.name}` | {count:,} | {run.recipe.training.steps:,} | {minutes:.0f} | "
+            f"{len(run.steps)} | {size:.1f} |"
+        )

@@ -1,0 +1,87 @@
+"""Edits of the order of loops: repeat one, swap two.
+
+Loops share their blocks. What makes one loop another is the loop embedding, so that these edits
+change what each loop is told; where there is none, all loops are alike and there is no order.
+"""
+
+from abc import abstractmethod
+from typing import Literal
+
+from pydantic import model_validator
+from torch import Tensor
+
+from workbench.config import ConfigError
+from workbench.edits.base import CompiledHooks, Edit
+from workbench.hooks import HookPoint, loop_of
+from workbench.models.depth import DepthModel
+from workbench.recurrence.update import LoopEmbedded
+from workbench.tasks.batch import Batch
+
+LOOP_EMBED = "recurrence.hook_loop_embed"
+
+
+class Reorder(Edit):
+    """An edit that tells loops that they are others."""
+
+    @model_validator(mode="after")
+    def _check_everywhere(self) -> "Reorder":
+        if self.positions is not None:
+            raise ValueError("a loop is told its number at all positions; leave positions out")
+        return self
+
+    @abstractmethod
+    def told(self, loop: int) -> int:
+        """The number that a loop is told."""
+
+    def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
+        recurrence = model.recurrence
+        if not isinstance(recurrence, LoopEmbedded):
+            raise ConfigError(
+                f"the loops of a {model.cfg.family} model are alike, for it has no loop embedding; "
+                "there is no order to change"
+            )
+
+        def tell(tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
+            loop = loop_of(hook)
+            if loop is None or self.told(loop) == loop:
+                return None
+            return recurrence.loop_embed(self.told(loop)).expand_as(tensor)
+
+        return [(LOOP_EMBED, tell)]
+
+
+class Repeat(Reorder):
+    """Run a loop `times` more times; later loops come later, and the last ones fall out.
+
+    A pass runs as many loops as before; ask for more to keep the last ones.
+    """
+
+    do: Literal["repeat"] = "repeat"
+    times: int = 1
+
+    @model_validator(mode="after")
+    def _check_loop(self) -> "Repeat":
+        if self.loops is None or len(self.loops) != 1:
+            raise ValueError("repeat: name the one loop to repeat")
+        self.check_at_least(1, "times")
+        return self
+
+    def told(self, loop: int) -> int:
+        (again,) = self.loops or [0]
+        return loop if loop <= again else max(again, loop - self.times)
+
+
+class Swap(Reorder):
+    """Run two loops in each other's place."""
+
+    do: Literal["swap"] = "swap"
+
+    @model_validator(mode="after")
+    def _check_loops(self) -> "Swap":
+        if self.loops is None or len(set(self.loops)) != 2 or len(self.loops) != 2:
+            raise ValueError("swap: name the two loops to swap")
+        return self
+
+    def told(self, loop: int) -> int:
+        one, other = self.loops or [0, 0]
+        return {one: other, other: one}.get(loop, loop)
