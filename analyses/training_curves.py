@@ -183,7 +183,10 @@ def training_curves(run: "Run") -> TrainingCurves:
 
 
 def _known(value: float | Sequence[float] | None, n: int) -> list[float]:
-    """A value or list of a history's line; NaN where there is none."""
-    if value is None:
-        return [float("nan")] * n
-    return [float(x) for x in value] if isinstance(value, Sequence) else [float(value)]
+    """A value or list of a history's line; NaN where there is none.
+
+    The batch of a step may have run fewer loops than the measurement; its list is shorter then.
+    """
+    if not isinstance(value, Sequence):
+        return [float("nan")] * n if value is None else [float(value)]
+    return [*map(float, value), *[float("nan")] * (n - len(value))]

@@ -11,7 +11,9 @@ st.caption(
     "Does the second hop then work, without any training?"
 )
 runs = choose.runs()
-choose.needs(runs[0], "readout", "vocabulary", "Realignment moves a bridge onto a word's embedding")
+choose.needs(
+    runs[0], "readout", "vocabulary", "Realignment moves states onto words of a vocabulary"
+)
 question = choose.question(runs[0])
 move = choose.realign()
 realigned: list[session.Chosen] = []
