@@ -43,6 +43,11 @@ def frontier_figure(found: "ComputeFrontier") -> go.Figure:
     _draw_frontier(figure, found)
     _draw_range(figure, found)
     _draw_targets(figure, found)
+    _name_axes(figure, found)
+    return styled(figure, figure.layout.title.text, height=260 + 40 * len(rows))
+
+
+def _name_axes(figure: go.Figure, found: "ComputeFrontier") -> None:
     across = [0.5, found.n_loops + 0.5]
     figure.update_xaxes(title="read after loop", dtick=1, range=across, row=1, col=1)
     figure.update_xaxes(side="bottom", tickangle=0, row=1, col=2)
@@ -54,7 +59,7 @@ def frontier_figure(found: "ComputeFrontier") -> go.Figure:
     title = f"Accuracy over loops and {found.unit}"
     if found.shortcut_name is not None:
         title += f"; best shortcut: {literal(found.shortcut_name)}"
-    return styled(figure, title, height=260 + 40 * len(rows))
+    figure.update_layout(title=title)
 
 
 def _draw_frontier(figure: go.Figure, found: "ComputeFrontier") -> None:
