@@ -46,7 +46,8 @@ class Convergence(Result):
     """Loops, from 0, whose Jacobian is taken: at what they say, with their own loop embedding."""
     n: int
     n_radius: int
-    trained_loops: int
+    n_default: int
+    """Loops that the model runs by itself."""
 
     @property
     def settled(self) -> int | None:
@@ -110,7 +111,7 @@ class Convergence(Result):
                 figure.add_scatter(**trace, **at)
             if column < 3:
                 figure.update_yaxes(**LOG_TICKS, row=1, col=column)
-        figure.add_vline(x=self.trained_loops, line={"dash": "dash", "color": CONTROL})
+        figure.add_vline(x=self.n_default, line={"dash": "dash", "color": CONTROL})
         figure.add_hline(y=1, line={"dash": "dot", "color": CONTROL}, row=1, col=3)
         figure.update_xaxes(title="after loop", dtick=max(1, self.step.shape[1] // 5))
         figure.update_yaxes(rangemode="tozero", row=1, col=3)
@@ -159,18 +160,11 @@ def convergence(
         step, to_last = _distances(each, batch, loops)
         radius = _radii(each, few, loops, places)
         found += [torch.stack(bootstrap(values)) for values in (step, to_last, radius)]
-    step, to_last, radius, *untrained = found
+    names = ("step", "to_last", "radius")
+    every = [*names, *(f"{name}_untrained" for name in names)]
+    numbers = dict(zip(every, found, strict=True))
     return Convergence(
-        step=step,
-        to_last=to_last,
-        radius=radius,
-        step_untrained=untrained[0],
-        to_last_untrained=untrained[1],
-        radius_untrained=untrained[2],
-        at=tuple(places),
-        n=len(batch),
-        n_radius=len(few),
-        trained_loops=model.n_loops,
+        **numbers, at=tuple(places), n=len(batch), n_radius=len(few), n_default=model.n_loops
     )
 
 

@@ -190,7 +190,7 @@ def _first_graph(model: DepthModel, batch: GraphBatch) -> dict[str, Any]:
     }
 
 
-def _fit_and_test(def _fit_and_test(
+def _fit_and_test(
     batch: GraphBatch, trained: Trained | None, n_fit: int, model: DepthModel
 ) -> tuple[GraphBatch, GraphBatch]:
     """Graphs for the probes, and graphs to look at: never the same."""
