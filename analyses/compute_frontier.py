@@ -152,7 +152,7 @@ def compute_frontier(
     )
 
 
-def _cells(right: Bool[Tensor, "loop batch"], batch: Batch) -> dict[str, Tensor]:
+def _cells(right: Bool[Tensor, "loop batch"], batch: Batch) -> dict[str, Any]:
     """Accuracy of each difficulty after each loop, and of its commonest answer."""
     difficulty, answer = batch.difficulty.cpu(), batch.answer.cpu()
     levels, n = difficulty.unique(return_counts=True)
@@ -174,7 +174,7 @@ def _cells(right: Bool[Tensor, "loop batch"], batch: Batch) -> dict[str, Tensor]
 def _fitted(
     right: Bool[Tensor, "loop batch"],
     batch: Batch,
-    cells: dict[str, Tensor],
+    cells: dict[str, Any],
     shown: tuple[int, int] | None,
 ) -> dict[str, Any]:
     """The frontier and the means in and beyond the range that training showed, with intervals."""

@@ -163,9 +163,8 @@ def convergence(
     names = ("step", "to_last", "radius")
     every = [*names, *(f"{name}_untrained" for name in names)]
     numbers = dict(zip(every, found, strict=True))
-    return Convergence(
-        **numbers, at=tuple(places), n=len(batch), n_radius=len(few), n_default=model.n_loops
-    )
+    rows = {"n": len(batch), "n_radius": len(few), "n_default": model.n_loops}
+    return Convergence(**numbers, at=tuple(places), **rows)
 
 
 def _looked_at(model: DepthModel, n_loops: int, at: list[int] | None) -> list[int]:
