@@ -162,8 +162,8 @@ def convergence(
         found += [torch.stack(bootstrap(values)) for values in (step, to_last, radius)]
     names = ("step", "to_last", "radius")
     every = [*names, *(f"{name}_untrained" for name in names)]
-    numbers = dict(zip(every, found, strict=True))
-    rows = {"n": len(batch), "n_radius": len(few), "n_default": model.n_loops}
+    numbers: dict[str, Any] = dict(zip(every, found, strict=True))
+    rows: dict[str, Any] = {"n": len(batch), "n_radius": len(few), "n_default": model.n_loops}
     return Convergence(**numbers, at=tuple(places), **rows)
 
 

@@ -20,6 +20,7 @@ NAMES = [
     "convergence",
     "gradient_highway",
     "reached_set",
+    "graph_states",
 ]
 OF_RUNS = ("stage_collapse", "training_curves", "shortcuts")
 OF_GRAPHS = ("reached_set", "shortcuts")
