@@ -23,7 +23,7 @@ NAMES = [
     "graph_states",
 ]
 OF_RUNS = ("stage_collapse", "training_curves", "shortcuts")
-OF_GRAPHS = ("reached_set", "shortcuts")
+OF_GRAPHS = ("reached_set", "shortcuts", "graph_states")
 
 
 @pytest.fixture
