@@ -217,6 +217,7 @@ def logit_lens(
         RuntimeError: The readout of the last state is not the model's output, so that the lens
             would not show what the model says.
     """
+    model.check_vocabulary()
     probabilities = _decoded(model, batch, n_loops, check=True)  # [batch row pos token]
     twin = model.untrained()
     control = _decoded(twin, batch, n_loops, check=False)
