@@ -214,6 +214,7 @@ def logit_lens(
         top: Decoded tokens to keep; a smaller vocabulary gives as many as it has.
 
     Raises:
+        ValueError: The model answers yes or no.
         RuntimeError: The readout of the last state is not the model's output, so that the lens
             would not show what the model says.
     """

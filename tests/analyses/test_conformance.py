@@ -20,9 +20,10 @@ NAMES = [
     "convergence",
     "gradient_highway",
     "reached_set",
+    "graph_states",
 ]
 OF_RUNS = ("stage_collapse", "training_curves", "shortcuts")
-OF_GRAPHS = ("reached_set", "shortcuts")
+OF_GRAPHS = ("reached_set", "shortcuts", "graph_states")
 
 
 @pytest.fixture
