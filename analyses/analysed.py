@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, cast
 
 from analyses.export import page
@@ -13,6 +14,8 @@ from workbench.files import FileError, write_text
 if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
+
+LONGEST = 60  # characters of a question that a figure has room for below its title
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Provenance:
         run = self.run if self.run == self.recipe else f"{self.run} (recipe {self.recipe})"
         parts = [run, "final weights" if self.step is None else f"step {self.step}"]
         if self.question is not None:
-            parts.append(self.question)
+            parts.append(shorten(self.question, LONGEST, placeholder=" …"))
         if self.split is not None:
             parts.append(self.split if isinstance(self.split, str) else ", ".join(self.split))
         if self.n is not None:

@@ -67,7 +67,7 @@ class Answers(Result):
             x=loops,
             y=mean,
             mode="lines+markers" if many else "lines+markers+text",
-            text=None if many else [literal(word) for word, _ in self.said],
+            text=None if many else self._changes(),
             textposition="top center",
             name="probability of the right answer",
             line={"color": COLOURS[0]},
@@ -87,6 +87,11 @@ class Answers(Result):
         figure.update_yaxes(title="probability", range=[-0.03, 1.12])
         title = "What each loop answers" if many else f"What each loop answers; true: {self.true}"
         return styled(figure, literal(title), 380)
+
+    def _changes(self) -> list[str]:
+        """Of the first question: each loop's answer where it is not that of the loop before."""
+        words = [literal(word) for word, _ in self.said]
+        return ["" if loop and word == words[loop - 1] else word for loop, word in enumerate(words)]
 
     def summary(self) -> str:
         n = self.probability.shape[1]

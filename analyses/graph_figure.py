@@ -26,9 +26,9 @@ def graph_figure(found: "GraphStates") -> go.Figure:
     titles = [WAYS[way] for way in found.ways]
     figure = make_subplots(1, 2, subplot_titles=titles, horizontal_spacing=0.04)
     for panel, way in enumerate(found.ways, 1):
-        _draw_columns(figure, found, columns, at, panel)
         draw_edges(figure, at, edges, weight, found.labels, row=1, col=panel)
         _draw_nodes(figure, found, at, way, panel)
+        _draw_columns(figure, found, columns, panel)
     _draw_legend(figure, found)
     tall = max(map(len, columns))
     figure.update_yaxes(visible=False, range=[-tall / 2 - 0.25, tall / 2 + 0.25])
@@ -41,7 +41,7 @@ def graph_figure(found: "GraphStates") -> go.Figure:
 
 
 def _draw_columns(
-    figure: go.Figure, found: "GraphStates", columns: list[list[int]], at: Places, panel: int
+    figure: go.Figure, found: "GraphStates", columns: list[list[int]], panel: int
 ) -> None:
     """Distances below the columns; what is out of reach stands on grey."""
     n_reached = int(found.distance.max()) + 1

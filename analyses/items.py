@@ -20,7 +20,7 @@ def items(task: Task, batch: Batch, found: Answers, level: int, loop: int) -> li
     chosen = (batch.difficulty.cpu() == level).nonzero()[:, 0]
     rows = [
         {
-            "right": bool(found.right[loop, row]),
+            "verdict": "right" if found.right[loop, row] else "wrong",
             "says": task.answers[int(found.likeliest[loop, row])],
             "true": example["answer"],
             "P(true)": float(found.probability[loop, row]),
@@ -28,4 +28,4 @@ def items(task: Task, batch: Batch, found: Answers, level: int, loop: int) -> li
         }
         for row, example in zip(chosen.tolist(), task.examples(batch[chosen]), strict=True)
     ]
-    return sorted(rows, key=lambda row: (row["right"], row["P(true)"]))
+    return sorted(rows, key=lambda row: (row["verdict"] == "right", row["P(true)"]))

@@ -214,9 +214,11 @@ def logit_lens(
         top: Decoded tokens to keep; a smaller vocabulary gives as many as it has.
 
     Raises:
+        ValueError: The model answers yes or no.
         RuntimeError: The readout of the last state is not the model's output, so that the lens
             would not show what the model says.
     """
+    model.check_vocabulary()
     probabilities = _decoded(model, batch, n_loops, check=True)  # [batch row pos token]
     twin = model.untrained()
     control = _decoded(twin, batch, n_loops, check=False)

@@ -70,8 +70,7 @@ def question(rows: list[dict[str, Any]]) -> str:
     address.keep("item", numbers)
 
     def named(number: int) -> str:
-        verdict = "right" if rows[number]["right"] else "wrong"
-        return f"{number} · {verdict} · {rows[number]['question']}"
+        return f"{number} · {rows[number]['verdict']} · {rows[number]['question']}"
 
     number = st.selectbox("Question", numbers, key="item", bind=URL, format_func=named)
     return str(rows[number]["question"])

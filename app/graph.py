@@ -9,7 +9,7 @@ from app import address
 from app.address import URL
 
 MEAN = "mean of all"
-WORDS = {"within r edges": "within r edges after loop r", "reachable": "reachable at all"}
+WORDS = {"within r edges": "within r edges", "reachable": "reachable at all"}
 
 
 def view(n_loops: int, n_heads: int) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def frontier(chosen: session.Chosen) -> None:
 
 def items(chosen: session.Chosen) -> None:
     """How one run answers the chosen question, loop by loop."""
-    asked = {"n_loops": sweep["n_loops"], "step": sweep["step"]}
+    asked = {"n_loops": result.n_loops, "step": sweep["step"]}
     present("answers", chosen, "answers", question=question, **asked)
 
 

@@ -39,7 +39,7 @@ def in_words(chosen: session.Chosen, facts: dict[str, Any], asked: dict[str, Any
     tiles(
         {"Question": facts["question"]} | true | {f"Model says, {verdict}": f"{said} ({share:.2f})"}
     )
-    wide = columns()
+    wide = st.columns(2) if len(runs) == 1 else [st.container(), st.container()]
     with wide[0]:
         show(lens, chosen, "lens")
     with wide[1]:
@@ -60,20 +60,12 @@ def by_yes_or_no(chosen: session.Chosen, facts: dict[str, Any], asked: dict[str,
     st.markdown(f"**{literal(facts['question'])}**")
     tiles({"True answer": facts["answer"], f"Model says, {verdict}": f"{said} ({share:.2f})"})
     st.caption("The run answers one of two: without a vocabulary no lens can decode its states.")
-    wide = columns()
-    with wide[0]:
-        show(found, chosen, "answers")
-    with wide[1]:
-        present("gate_maps", chosen, "gates", **asked)
+    show(found, chosen, "answers")
+    present("gate_maps", chosen, "gates", **asked)
     if facts["positions"] <= LONGEST:
         present("attention", chosen, "attention", **asked)
     else:
         st.caption(f"Attention is shown of questions of up to {LONGEST} tokens.")
-
-
-def columns() -> list[Any]:
-    """Two places beside each other, or below where two runs stand beside each other."""
-    return list(st.columns(2, gap="large") if len(runs) == 1 else (st.container(), st.container()))
 
 
 side_by_side(runs, view)

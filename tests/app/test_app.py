@@ -3,29 +3,10 @@
 import io
 import shutil
 import zipfile
-from pathlib import Path
 
 import pytest
 
-APP = Path(__file__).parents[2] / "app" / "streamlit_app.py"
 VIEWS = ["runs", "question", "realignment", "training"]
-
-
-@pytest.fixture
-def open_page(page_folder, monkeypatch, tmp_path):
-    """Open a view in a session of its own; keyword arguments are in its address."""
-    from streamlit.testing.v1 import AppTest
-
-    monkeypatch.setattr("workbench.runs.SHIPPED", tmp_path / "none")
-    monkeypatch.chdir(page_folder)
-
-    def open_page(view="runs", **address):
-        page = AppTest.from_file(APP, default_timeout=30)
-        page.query_params.update({"run": "tiny-looped"} | address)
-        page.run()
-        return page.switch_page(f"views/{view}.py").run() if view != "runs" else page
-
-    return open_page
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +49,8 @@ def test_a_link_to_a_run_that_is_gone_names_the_nearest(open_page):
 
 def test_runs_lists_all_runs_with_what_became_of_them(open_page):
     table = open_page().dataframe[0].value.set_index("run")
-    assert list(table.index) == [f"tiny-{n}" for n in ("discoloop", "looped", "transformer")] + [
-        "tiny-unfinished"
-    ]
+    names = ["boolean", "discoloop", "graphs", "looped", "transformer", "unfinished"]
+    assert list(table.index) == [f"tiny-{name}" for name in names]
     assert table.state["tiny-looped"] == "finished"
     assert table.state["tiny-unfinished"] == "in training"
     assert (table.parameters > 0).all()
@@ -84,7 +64,7 @@ def test_a_broken_run_is_named_and_the_others_are_shown(open_page, monkeypatch, 
     page = open_page()
     assert not page.exception
     assert any("broken/recipe.yaml" in sentence for sentence in sentences(page))
-    assert len(page.dataframe[0].value) == 4
+    assert len(page.dataframe[0].value) == 6
 
 
 @pytest.mark.parametrize("view", VIEWS)
