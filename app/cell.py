@@ -59,21 +59,19 @@ def question(rows: list[dict[str, Any]]) -> str:
     """A table of questions, and one of them."""
     share = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f", width=90)
     st.dataframe(
-        rows,
+        [{"no.": number} | row for number, row in enumerate(rows)],
+        hide_index=True,
         column_config={"P(true)": share, "question": st.column_config.TextColumn(width="large")},
         key="items",
         on_select=_pick_item,
         selection_mode="single-row",
         height=240,
     )
-    numbers = list(range(len(rows)))
-    address.keep("item", numbers)
-
-    def named(number: int) -> str:
-        return f"{number} · {rows[number]['verdict']} · {rows[number]['question']}"
-
-    number = st.selectbox("Question", numbers, key="item", bind=URL, format_func=named)
-    return str(rows[number]["question"])
+    address.keep("item", range(len(rows)))
+    number = st.number_input("Question no.", 0, len(rows) - 1, key="item", bind=URL, width=160)
+    asked = str(rows[int(number)]["question"])
+    st.markdown(f"{rows[int(number)]['verdict'].capitalize()}: **{literal(asked)}**")
+    return asked
 
 
 def open_in(view: str, title: str, question: str) -> None:
