@@ -74,11 +74,21 @@ def question(rows: list[dict[str, Any]]) -> str:
     return asked
 
 
-def open_in(view: str, title: str, question: str) -> None:
-    """A button that opens another view with a question."""
-    if st.button(literal(f"Open in {title}"), key=f"open-{view}"):
-        st.session_state["question"] = question
-        st.switch_page(f"views/{view}.py")
+def hand_on(chosen: Chosen, question: str) -> None:
+    """Make a question that of the other views, and link to those that show it."""
+    st.session_state["question"] = question
+    address_of = {"run": chosen.name, "question": question}
+    views = {"question": "Question"}
+    if session.run_of(chosen).task.perception == "nodes":
+        views["graph"] = "Graph"
+    with st.container(horizontal=True):
+        for view, title in views.items():
+            st.page_link(
+                f"views/{view}.py",
+                label=f"Open in {title}",
+                icon=":material/open_in_new:",
+                query_params=address_of,
+            )
 
 
 def _pick_item() -> None:

@@ -40,7 +40,8 @@ def test_the_frontier_opens_the_questions_of_a_cell(open_page):
     assert any(caption.startswith("after each loop: ") for caption in captions(page))
     page.number_input(key="item").set_value(1).run()
     assert not page.exception
-    page.button(key="open-graph").click().run()
+    assert len(page.get("page_link")) == 2
+    page.switch_page("views/graph.py").run()
     assert not page.exception
     assert page.title[0].value == "One graph, loop by loop"
     assert page.text_input(key="question").value == table.question[1]

@@ -98,7 +98,7 @@ def test_the_frontier_and_a_cell_of_it(tab):
     pick(tab, "Measure", "Gates")
     expect(figures(tab)).to_have_count(3)
     no_sentence(tab)
-    tab.get_by_role("button", name="Open in Graph").click()
+    tab.get_by_role("link", name="Open in Graph").click()
     expect(tab.get_by_role("heading", name="One graph, loop by loop")).to_be_visible()
     expect(figures(tab)).to_have_count(2)
     settle(tab)
