@@ -59,28 +59,36 @@ def question(rows: list[dict[str, Any]]) -> str:
     """A table of questions, and one of them."""
     share = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f", width=90)
     st.dataframe(
-        rows,
+        [{"no.": number} | row for number, row in enumerate(rows)],
+        hide_index=True,
         column_config={"P(true)": share, "question": st.column_config.TextColumn(width="large")},
         key="items",
         on_select=_pick_item,
         selection_mode="single-row",
         height=240,
     )
-    numbers = list(range(len(rows)))
-    address.keep("item", numbers)
-
-    def named(number: int) -> str:
-        return f"{number} · {rows[number]['verdict']} · {rows[number]['question']}"
-
-    number = st.selectbox("Question", numbers, key="item", bind=URL, format_func=named)
-    return str(rows[number]["question"])
+    address.keep("item", range(len(rows)))
+    number = st.number_input("Question no.", 0, len(rows) - 1, key="item", bind=URL, width=160)
+    asked = str(rows[int(number)]["question"])
+    st.markdown(f"{rows[int(number)]['verdict'].capitalize()}: **{literal(asked)}**")
+    return asked
 
 
-def open_in(view: str, title: str, question: str) -> None:
-    """A button that opens another view with a question."""
-    if st.button(literal(f"Open in {title}"), key=f"open-{view}"):
-        st.session_state["question"] = question
-        st.switch_page(f"views/{view}.py")
+def hand_on(chosen: Chosen, question: str) -> None:
+    """Make a question that of the other views, and link to those that show it."""
+    st.session_state["question"] = question
+    address_of = {"run": chosen.name, "question": question}
+    views = {"question": "Question"}
+    if session.run_of(chosen).task.perception == "nodes":
+        views["graph"] = "Graph"
+    with st.container(horizontal=True):
+        for view, title in views.items():
+            st.page_link(
+                f"views/{view}.py",
+                label=f"Open in {title}",
+                icon=":material/open_in_new:",
+                query_params=address_of,
+            )
 
 
 def _pick_item() -> None:

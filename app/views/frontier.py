@@ -45,10 +45,7 @@ else:
     asked = sweep | {"n_loops": result.n_loops}
     question = cell.question(session.items(runs[0], level, loop, **asked))
     side_by_side(runs, items)
-    with st.container(horizontal=True):
-        cell.open_in("question", "Question", question)
-        if session.run_of(runs[0]).task.perception == "nodes":
-            cell.open_in("graph", "Graph", question)
+    cell.hand_on(runs[0], question)
 st.header("Gates, convergence, gradients")
 more = st.selectbox(
     "Measure", MORE, index=None, key="more", bind="query-params", format_func=MORE.get

@@ -1,7 +1,5 @@
 """The page on runs that answer yes or no: the frontier, a graph, an expression."""
 
-import re
-
 import pytest
 
 VIEWS = ["question", "frontier", "graph", "realignment", "training"]
@@ -9,7 +7,8 @@ PATH = "A>B B>C D>A C>E : A E"
 
 
 def sentences(page):
-    return [element.value for element in (*page.warning, *page.info, *page.error)]
+    shown = (*page.warning, *page.info, *page.error)
+    return [element.value.replace("\\", "") for element in shown]
 
 
 def captions(page):
@@ -39,10 +38,10 @@ def test_the_frontier_opens_the_questions_of_a_cell(open_page):
     assert ((table.says == table.true) == (table.verdict == "right")).all()
     assert (table.loc[table.true == "reachable", "question"].str.contains(" : ")).all()
     assert any(caption.startswith("after each loop: ") for caption in captions(page))
-    page.selectbox(key="item").set_value(1).run()
+    page.number_input(key="item").set_value(1).run()
     assert not page.exception
-    assert page.query_params["item"] == ["1"]
-    page.button(key="open-graph").click().run()
+    assert len(page.get("page_link")) == 2
+    page.switch_page("views/graph.py").run()
     assert not page.exception
     assert page.title[0].value == "One graph, loop by loop"
     assert page.text_input(key="question").value == table.question[1]
@@ -50,7 +49,7 @@ def test_the_frontier_opens_the_questions_of_a_cell(open_page):
 
 def test_a_click_chooses_the_cell(open_page):
     page = open_page("frontier", run="tiny-boolean", level="3", after="6", item="1")
-    assert page.selectbox(key="item").value == 1
+    assert page.number_input(key="item").value == 1
     page.session_state["level"], page.session_state["after"] = 2, 1
     page.run()
     assert not page.exception
@@ -58,7 +57,7 @@ def test_a_click_chooses_the_cell(open_page):
 
 
 def test_the_frontier_is_measured_as_far_as_there_are_loops_and_of_any_step(open_page):
-    page = open_page("frontier", run="tiny-graphs", more="gate_maps")
+    page = open_page("frontier", run="tiny-graphs", more="Gates")
     assert any("z 0." in caption for caption in captions(page))
     before = captions(page)[1]
     page.select_slider(key="most").set_value("2").run()
@@ -77,7 +76,6 @@ def test_a_graph_is_drawn_after_each_loop(open_page):
     assert not page.exception
     first = next(caption for caption in captions(page) if caption.startswith("after loop 1 it"))
     assert "probe: reachable" in first
-    assert {"after": ["1"], "head": ["1"]}.items() <= page.query_params.items()
     edit = '[{"do": "add", "place": "recurrence.hook_state_post", "value": 3.0}]'
     page.text_area(key="edits").set_value(edit).run()
     assert not page.exception
@@ -104,7 +102,7 @@ def test_the_lines_that_make_the_graph_make_it(open_page):
 def test_a_malformed_graph_gets_a_sentence(open_page, question, reason):
     page = open_page("graph", run="tiny-graphs", question=question)
     assert not page.exception
-    assert any(reason in re.sub(r"\\", "", sentence) for sentence in sentences(page))
+    assert any(reason in sentence for sentence in sentences(page))
 
 
 def test_a_run_of_another_task_beside_a_graph_gets_a_sentence(open_page):

@@ -83,6 +83,56 @@ def test_every_view_and_its_main_control(tab, run):
     assert "step=" in tab.url
 
 
+def test_the_frontier_and_a_cell_of_it(tab):
+    tab.goto("/frontier?run=tiny-graphs")
+    expect(figures(tab)).to_have_count(1)
+    settle(tab)
+    plot = figures(tab).first
+    area = plot.locator(".nsewdrag").first.bounding_box()
+    # the cell of 1 hop after loop 1 of 6, of 3 rows
+    tab.mouse.click(area["x"] + area["width"] / 12, area["y"] + area["height"] * 5 / 6)
+    expect(figures(tab)).to_have_count(2)
+    settle(tab)
+    expect(tab.get_by_text("answers after loop 1; wrong answers first")).to_be_visible()
+    assert "level=1" in tab.url
+    pick(tab, "Measure", "Gates")
+    expect(figures(tab)).to_have_count(3)
+    no_sentence(tab)
+    tab.get_by_role("link", name="Open in Graph").click()
+    expect(tab.get_by_role("heading", name="One graph, loop by loop")).to_be_visible()
+    expect(figures(tab)).to_have_count(2)
+    settle(tab)
+    no_sentence(tab)
+
+
+def test_a_graph_after_each_loop(tab):
+    tab.goto("/graph?run=tiny-graphs&question=A>B B>C D>A : A C")
+    expect(figures(tab)).to_have_count(2)
+    settle(tab)
+    expect(tab.get_by_text("after loop 3 it answers")).to_be_visible()
+    push(tab, "After loop", key="ArrowLeft")
+    expect(tab.get_by_text("after loop 2 it answers")).to_be_visible()
+    assert "after=2" in tab.url
+    pick(tab, "Measure", "Reached sets")
+    expect(figures(tab)).to_have_count(3)
+    no_sentence(tab)
+    tab.get_by_label("Question", exact=True).fill("A>B : A Z")
+    tab.get_by_label("Question", exact=True).press("Enter")
+    expect(tab.get_by_test_id("stAlert")).to_contain_text("node Z is not in the graph")
+
+
+def test_an_expression_loop_by_loop(tab):
+    tab.goto("/question?run=tiny-boolean&question=!((T%26F)|T)")
+    expect(figures(tab)).to_have_count(3)
+    settle(tab)
+    no_sentence(tab)
+    visit(tab, "Training")
+    expect(tab.get_by_text("accuracy at step 4").first).to_be_visible()
+    no_sentence(tab)
+    visit(tab, "Graph")
+    expect(tab.get_by_test_id("stAlert")).to_contain_text("tiny-graphs")
+
+
 @pytest.mark.parametrize("run", RUNS)
 def test_every_run_opens(tab, run):
     tab.goto(f"/question?run={run}")
