@@ -17,8 +17,9 @@ $(VENV)/installed: pyproject.toml constraints.txt
 app: install
 	$(BIN)/streamlit run app
 
+# As many processes as there are cores; the tests of a file share what they have trained
 test: install lint
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --dist loadfile
 
 lint: install
 	$(BIN)/ruff check .
