@@ -129,8 +129,8 @@ def _draw_legend(figure: go.Figure, found: "GraphStates") -> None:
         ("said not to be", "circle", EMPTY, REACHED, 2),
         ("wrongly said", "circle", EMPTY, WRONG, 4),
     ):
-        marker = {"symbol": symbol, "size": 13, "color": fill, "line": {"color": ring}}
-        marker["line"] |= {"width": width}
+        line = {"color": ring, "width": width}
+        marker = {"symbol": symbol, "size": 13, "color": fill, "line": line}
         figure.add_scatter(x=[None], y=[None], mode="markers", name=name, marker=marker)
     if found.pattern is not None:
         whose = "mean of all heads" if found.head is None else f"head {found.head}"
