@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -31,9 +31,6 @@ from workbench.models.depth import DepthModel
 from workbench.runs import Run, load_run
 from workbench.tasks.batch import Batch
 
-if TYPE_CHECKING:
-    pass
-
 ANALYSES: dict[str, Callable[..., Result]] = {
     "logit_lens": logit_lens,
     "bridge_alignment": bridge_alignment,
@@ -48,8 +45,8 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "convergence": convergence,
     "gradient_highway": gradient_highway,
     "reached_set": reached_set,
-    "graph_states": graph_states,
     "shortcuts": shortcuts,
+    "graph_states": graph_states,
 }
 OF_SPLITS = {
     "bridge_alignment",
@@ -93,8 +90,6 @@ def analyse(
         step: A saved step; the final weights by default.
         split: Whose rows to look at; by default every split; where one is wanted, test_ood or the
             split that the task is judged on.
-        split: Whose rows to look at; by default every split, or one where one is wanted: test_ood,
-            or else the split that runs are judged on.
         question: One typed question in place of a split.
         n: Rows of each split to draw.
         seed: Of the draw.

@@ -1,7 +1,7 @@
 """How many loops does how much reasoning take? Accuracy over loops and difficulty."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -137,44 +137,64 @@ def compute_frontier(
     """
     loops = most_loops(model, 2.5) if n_loops is None else n_loops
     right = right_by_loop(model, batch, loops)
-    difficulty = batch.difficulty.cpu()
-    levels, n = difficulty.unique(return_counts=True)
-    buckets = [difficulty == level for level in levels]
-    accuracy = torch.stack([right[:, rows].float().mean(1) for rows in buckets])
-    ends = [
-        [wilson(int(share), int(rows.sum())) for share in right[:, rows].sum(1)] for rows in buckets
-    ]
-    low, high = torch.tensor(ends).unbind(-1)
-    answers = [batch.answer.cpu()[rows] for rows in buckets]
-    majority = torch.stack([given.bincount().max() / len(given) for given in answers])
-    draws = resampled(right, difficulty, levels)
-    solved = solvable(accuracy, majority, n)
-    found, drawn = (fit(cells, majority, solved, levels) for cells in (accuracy, draws))
-    ends_of_crossing = drawn.crossing.quantile(torch.tensor([0.025, 0.975]), dim=0)
+    cells = _cells(right, batch)
     shown = None if trained is None else trained.task.trained_difficulty
-    easy = torch.zeros_like(solved) if shown is None else levels <= shown[1]
     shortcut = None if trained is None else trained.shortcut(batch)
+    none = torch.full_like(cells["majority"], torch.nan)
     return ComputeFrontier(
-        accuracy=accuracy,
-        low=low,
-        high=high,
-        n=n,
-        levels=levels,
-        majority=majority,
-        shortcut=torch.full_like(majority, torch.nan) if shortcut is None else shortcut.accuracy,
+        **cells,
+        **_fitted(right, batch, cells, shown),
+        shortcut=none if shortcut is None else shortcut.accuracy,
         shortcut_name=None if shortcut is None else shortcut.name,
-        crossing=found.crossing,
-        crossing_low=ends_of_crossing[0],
-        crossing_high=ends_of_crossing[1],
-        slope=_interval(found.slope, drawn.slope),
-        intercept=float(found.intercept),
-        in_range=_mean_of(accuracy, draws, levels, easy),
-        beyond_range=_mean_of(accuracy, draws, levels, ~easy & (shown is not None)),
-        one_loop_hardest=Interval(float(accuracy[-1, 0]), float(low[-1, 0]), float(high[-1, 0])),
         unit="difficulty" if trained is None else trained.task.unit,
         trained_loops=None if trained is None else trained.loops,
         trained_difficulty=shown,
     )
+
+
+def _cells(right: Bool[Tensor, "loop batch"], batch: Batch) -> dict[str, Any]:
+    """Accuracy of each difficulty after each loop, and of its commonest answer."""
+    difficulty, answer = batch.difficulty.cpu(), batch.answer.cpu()
+    levels, n = difficulty.unique(return_counts=True)
+    buckets = [difficulty == level for level in levels]
+    ends = [
+        [wilson(int(share), int(rows.sum())) for share in right[:, rows].sum(1)] for rows in buckets
+    ]
+    low, high = torch.tensor(ends).unbind(-1)
+    return {
+        "accuracy": torch.stack([right[:, rows].float().mean(1) for rows in buckets]),
+        "low": low,
+        "high": high,
+        "n": n,
+        "levels": levels,
+        "majority": torch.stack([answer[rows].bincount().max() / rows.sum() for rows in buckets]),
+    }
+
+
+def _fitted(
+    right: Bool[Tensor, "loop batch"],
+    batch: Batch,
+    cells: dict[str, Any],
+    shown: tuple[int, int] | None,
+) -> dict[str, Any]:
+    """The frontier and the means in and beyond the range that training showed, with intervals."""
+    accuracy, levels, chance = cells["accuracy"], cells["levels"], cells["majority"]
+    draws = resampled(right, batch.difficulty.cpu(), levels)
+    solved = solvable(accuracy, chance, cells["n"])
+    found, drawn = (fit(shares, chance, solved, levels) for shares in (accuracy, draws))
+    low, high = drawn.crossing.quantile(torch.tensor([0.025, 0.975]), dim=0)
+    easy = torch.zeros_like(solved) if shown is None else levels <= shown[1]
+    hardest = (float(cells[end][-1, 0]) for end in ("accuracy", "low", "high"))
+    return {
+        "crossing": found.crossing,
+        "crossing_low": low,
+        "crossing_high": high,
+        "slope": _interval(found.slope, drawn.slope),
+        "intercept": float(found.intercept),
+        "in_range": _mean_of(accuracy, draws, levels, easy),
+        "beyond_range": _mean_of(accuracy, draws, levels, ~easy & (shown is not None)),
+        "one_loop_hardest": Interval(*hardest),
+    }
 
 
 def right_by_loop(model: DepthModel, batch: Batch, n_loops: int) -> Bool[Tensor, "loop batch"]:

@@ -1,7 +1,7 @@
 """Do the states settle? Steps from loop to loop, distance to the end, and the loop's Jacobian."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
@@ -46,7 +46,8 @@ class Convergence(Result):
     """Loops, from 0, whose Jacobian is taken: at what they say, with their own loop embedding."""
     n: int
     n_radius: int
-    trained_loops: int
+    n_default: int
+    """Loops that the model runs by itself."""
 
     @property
     def settled(self) -> int | None:
@@ -85,31 +86,32 @@ class Convergence(Result):
     def figure(self) -> "go.Figure":
         from plotly.subplots import make_subplots
 
-        from analyses.style import COLOURS, CONTROL, band, styled
+        from analyses.style import COLOURS, CONTROL, LOG_TICKS, band, styled
 
         titles = [measure for measure, *_ in self._measures()]
         figure = make_subplots(1, 3, subplot_titles=titles, horizontal_spacing=0.07)
         for column, (_, found, untrained, loops) in enumerate(self._measures(), 1):
             shown = [loop + 1 for loop in loops]
-            for values, name, colour in (
-                (untrained, "untrained twin", CONTROL),
-                (found, "trained", COLOURS[0]),
-            ):
+            pair = ((untrained, "untrained twin", CONTROL), (found, "trained", COLOURS[0]))
+            for values, name, colour in pair:
                 mean, low, high = values.tolist()
-                line = {"color": colour, "width": 3}
                 at = {"row": 1, "col": column}
+                trace: dict[str, Any] = {"x": shown, "y": mean, "name": name}
                 if column == 3:  # a few loops only: nothing is known of those between
-                    error = {"array": (values[2] - values[0]).tolist(), "type": "data"}
-                    error["arrayminus"] = (values[0] - values[1]).tolist()
-                    trace = {"mode": "markers", "marker": {"color": colour, "size": 10}}
-                    trace |= {"error_y": error, "showlegend": False}
+                    ends = {
+                        "array": (values[2] - values[0]).tolist(),
+                        "arrayminus": (values[0] - values[1]).tolist(),
+                    }
+                    trace |= {"mode": "markers", "marker": {"color": colour, "size": 10}}
+                    trace |= {"error_y": ends | {"type": "data"}, "showlegend": False}
                 else:
                     figure.add_trace(band(shown, low, high, colour), **at)
-                    trace = {"mode": "lines+markers", "line": line, "showlegend": column == 1}
-                figure.add_scatter(x=shown, y=mean, name=name, **trace, **at)
+                    trace |= {"mode": "lines+markers", "line": {"color": colour, "width": 3}}
+                    trace |= {"showlegend": column == 1}
+                figure.add_scatter(**trace, **at)
             if column < 3:
-                figure.update_yaxes(type="log", dtick="D2", row=1, col=column)
-        figure.add_vline(x=self.trained_loops, line={"dash": "dash", "color": CONTROL})
+                figure.update_yaxes(**LOG_TICKS, row=1, col=column)
+        figure.add_vline(x=self.n_default, line={"dash": "dash", "color": CONTROL})
         figure.add_hline(y=1, line={"dash": "dot", "color": CONTROL}, row=1, col=3)
         figure.update_xaxes(title="after loop", dtick=max(1, self.step.shape[1] // 5))
         figure.update_yaxes(rangemode="tozero", row=1, col=3)
@@ -150,12 +152,7 @@ def convergence(
         ValueError: There is one loop only, a loop of `at` is not run, or the model halts.
     """
     loops = most_loops(model, 3.0) if n_loops is None else n_loops
-    if loops < 2:
-        raise ValueError("distances between loops need two; this model runs one loop")
-    places = sorted({0, min(model.n_loops, loops) - 1, loops - 1}) if at is None else at
-    for loop in places:
-        if not 0 <= loop < loops:
-            raise ValueError(f"at={loop} is no loop of this run; they go from 0 to {loops - 1}")
+    places = _looked_at(model, loops, at)
     heard = is_heard(*model.hook_points())  # an edit may be of certain rows, and must see all
     few = batch if heard else batch[:radius_rows].trimmed()
     found = []
@@ -163,19 +160,22 @@ def convergence(
         step, to_last = _distances(each, batch, loops)
         radius = _radii(each, few, loops, places)
         found += [torch.stack(bootstrap(values)) for values in (step, to_last, radius)]
-    step, to_last, radius, *untrained = found
-    return Convergence(
-        step=step,
-        to_last=to_last,
-        radius=radius,
-        step_untrained=untrained[0],
-        to_last_untrained=untrained[1],
-        radius_untrained=untrained[2],
-        at=tuple(places),
-        n=len(batch),
-        n_radius=len(few),
-        trained_loops=model.n_loops,
-    )
+    names = ("step", "to_last", "radius")
+    every = [*names, *(f"{name}_untrained" for name in names)]
+    numbers: dict[str, Any] = dict(zip(every, found, strict=True))
+    rows: dict[str, Any] = {"n": len(batch), "n_radius": len(few), "n_default": model.n_loops}
+    return Convergence(**numbers, at=tuple(places), **rows)
+
+
+def _looked_at(model: DepthModel, n_loops: int, at: list[int] | None) -> list[int]:
+    """Loops whose Jacobian is taken; refused if they are not run."""
+    if n_loops < 2:
+        raise ValueError("distances between loops need two; this model runs one loop")
+    places = sorted({0, min(model.n_loops, n_loops) - 1, n_loops - 1}) if at is None else at
+    for loop in places:
+        if not 0 <= loop < n_loops:
+            raise ValueError(f"at={loop} is no loop of this run; they go from 0 to {n_loops - 1}")
+    return places
 
 
 @torch.no_grad()

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
+import torch
 from plotly.subplots import make_subplots
 
 from analyses.labels import literal
@@ -37,14 +38,16 @@ def frontier_figure(found: "ComputeFrontier") -> go.Figure:
         **small,
     )
     figure.add_trace(heat, row=1, col=1)
-    controls = [
-        list(values)
-        for values in zip(*(shares.tolist() for shares in columns.values()), strict=True)
-    ]
+    controls = torch.stack(list(columns.values()), dim=1).tolist()  # [difficulty control]
     figure.add_trace(go.Heatmap(z=controls, x=list(columns), y=rows, **cells), row=1, col=2)
     _draw_frontier(figure, found)
     _draw_range(figure, found)
     _draw_targets(figure, found)
+    _name_axes(figure, found)
+    return styled(figure, figure.layout.title.text, height=260 + 40 * len(rows))
+
+
+def _name_axes(figure: go.Figure, found: "ComputeFrontier") -> None:
     across = [0.5, found.n_loops + 0.5]
     figure.update_xaxes(title="read after loop", dtick=1, range=across, row=1, col=1)
     figure.update_xaxes(side="bottom", tickangle=0, row=1, col=2)
@@ -56,7 +59,7 @@ def frontier_figure(found: "ComputeFrontier") -> go.Figure:
     title = f"Accuracy over loops and {found.unit}"
     if found.shortcut_name is not None:
         title += f"; best shortcut: {literal(found.shortcut_name)}"
-    return styled(figure, title, height=260 + 40 * len(rows))
+    figure.update_layout(title=title)
 
 
 def _draw_frontier(figure: go.Figure, found: "ComputeFrontier") -> None:
@@ -144,8 +147,7 @@ def _draw_targets(figure: go.Figure, found: "ComputeFrontier") -> None:
         opacity=0,
         selected={"marker": {"opacity": 1}},
         unselected={"marker": {"opacity": 0}},
-        hovertemplate=f"%{{y}} {found.unit}, after loop %{{x}}<br>"
-        "%{customdata[2]}<extra></extra>",
+        hovertemplate="%{y} " + found.unit + ", after loop %{x}<br>%{customdata[2]}<extra></extra>",
         showlegend=False,
         row=1,
         col=1,

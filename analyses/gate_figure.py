@@ -59,17 +59,7 @@ def channel_figure(found: "GateMaps") -> go.Figure:
         figure.add_trace(_heat(values, found.places), row=1, col=column + 1)
     for column, values in enumerate(found.channel):
         figure.add_trace(_heat(values, channels), row=2, col=column + 1)
-    for row in (1, 2):
-        figure.update_yaxes(autorange="reversed", row=row)
-        figure.update_yaxes(showticklabels=False, row=row)
-        figure.update_yaxes(showticklabels=True, row=row, col=1)
-    ticks = {"tickangle": -90, "tickfont": {"size": 10}, "title": {"font": {"size": 12}}}
-    figure.update_xaxes(type="category", row=1, **ticks)
-    figure.update_xaxes(title_text=found.axis, row=1)
-    figure.update_xaxes(showticklabels=False, title={"font": {"size": 12}}, row=2)
-    figure.update_xaxes(title_text="channel, by mean", row=2)
-    figure.update_xaxes(visible=False, row=2, col=n_columns)
-    figure.update_yaxes(visible=False, row=2, col=n_columns)
+    _name_axes(figure, found.axis, n_columns)
     _lines(figure, found, 1 + n_columns - n_columns // 2)
     figure.update_layout(
         coloraxis={
@@ -80,6 +70,20 @@ def channel_figure(found: "GateMaps") -> go.Figure:
         }
     )
     return styled(figure, TITLES[found.symbol], height)
+
+
+def _name_axes(figure: go.Figure, axis: str, n_columns: int) -> None:
+    """Titles and ticks of the heat maps; below the untrained twin there are no channels."""
+    for row in (1, 2):
+        figure.update_yaxes(autorange="reversed", showticklabels=False, row=row)
+        figure.update_yaxes(showticklabels=True, row=row, col=1)
+    small = {"title": {"font": {"size": 12}}, "tickangle": -90, "tickfont": {"size": 10}}
+    figure.update_xaxes(type="category", row=1, **small)
+    figure.update_xaxes(title_text=axis, row=1)
+    figure.update_xaxes(showticklabels=False, row=2, **small)
+    figure.update_xaxes(title_text="channel, by mean", row=2)
+    figure.update_xaxes(visible=False, row=2, col=n_columns)
+    figure.update_yaxes(visible=False, row=2, col=n_columns)
 
 
 def _lines(figure: go.Figure, found: "GateMaps", right: int) -> None:

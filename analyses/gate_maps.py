@@ -122,14 +122,7 @@ def gate_maps(model: DepthModel, batch: Batches, *, n_loops: int | None = None) 
     Raises:
         ValueError: The family has no gate, or the gate acts between loops and there is one only.
     """
-    place = next((place for place in (GATE, HALT) if place in model.hook_dict), None)
-    if place is None:
-        raise ValueError(
-            f"family {model.cfg.family} has no gate between loops; discoloop has, depth_recurrent "
-            "has one in every loop, and universal with halting=act stops by one"
-        )
-    if place in model.between_places and (n_loops or model.n_loops) < 2:
-        raise ValueError("a gate acts between loops; this model runs one loop")
+    place = _gate_place(model, model.n_loops if n_loops is None else n_loops)
     batches = by_split(batch)
     groups = Groups.of(batches.values())
     twin = model.untrained()
@@ -162,6 +155,19 @@ def _places(model: DepthModel, batches: dict[str, Batch], groups: Groups) -> tup
     if groups.farthest is not None or len(batches) > 1 or len(rows) > 1 or not model.tokenizer:
         return groups.labels
     return tuple(position_labels(model.to_str_tokens(rows.tokens[0])))
+
+
+def _gate_place(model: DepthModel, n_loops: int) -> str:
+    """Where the model's gate is heard; refused if it has none, or none that would act."""
+    place = next((place for place in (GATE, HALT) if place in model.hook_dict), None)
+    if place is None:
+        raise ValueError(
+            f"family {model.cfg.family} has no gate between loops; discoloop has, depth_recurrent "
+            "has one in every loop, and universal with halting=act stops by one"
+        )
+    if place in model.between_places and n_loops < 2:
+        raise ValueError("a gate acts between loops; this model runs one loop")
+    return place
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,11 @@ GATES: dict[str, dict[str, Any]] = {
     "no gate": {"family": "universal"},
 }
 SCALES = {"": None, ", LayerScale 1e-4": 1e-4}
+KINDS = {
+    gate + scale: changes | {"layer_scale": factor}
+    for scale, factor in SCALES.items()
+    for gate, changes in GATES.items()
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +82,7 @@ class GradientHighway(Result):
     def figure(self) -> "go.Figure":
         import plotly.graph_objects as go
 
-        from analyses.style import COLOURS, CONTROL, INK, band, styled
+        from analyses.style import COLOURS, CONTROL, INK, LOG_TICKS, band, styled
 
         figure = go.Figure()
         loops = list(range(1, self.share.shape[1] + 1))
@@ -92,7 +97,7 @@ class GradientHighway(Result):
         figure.add_scatter(x=loops, y=self.trained.tolist(), name=name, line=line)
         figure.add_hline(y=1, line={"dash": "dot", "color": CONTROL})
         name = "gradient, relative to the last loop's"
-        figure.update_yaxes(type="log", dtick="D2", title=name)
+        figure.update_yaxes(**LOG_TICKS, title=name)
         figure.update_xaxes(title="at the state after loop", dtick=max(1, len(loops) // 10))
         title = f"Does the gradient reach the first loop? Fresh models, {self.n_seeds} seeds each"
         return styled(figure, title, height=500)
@@ -127,15 +132,10 @@ def gradient_highway(
         raise ValueError("a gradient by loop needs two loops; this model runs one loop")
     if n_seeds < 2:
         raise ValueError(f"n_seeds={n_seeds} must be at least 2, or there is no interval")
-    kinds = {
-        gate + scale: changes | {"layer_scale": factor}
-        for scale, factor in SCALES.items()
-        for gate, changes in GATES.items()
-    }
     norms = torch.stack(
         [
             torch.stack([_norms(_fresh(model, of, loops, s), batch, loops) for s in range(n_seeds)])
-            for of in kinds.values()
+            for of in KINDS.values()
         ]
     ).log()  # [kind seed loop]
     share = (norms - norms[..., -1:]).transpose(1, 2)  # [kind loop seed]
@@ -148,7 +148,7 @@ def gradient_highway(
         norm=norms.mean(1).exp(),
         trained=own / own[-1],
         trained_norm=own,
-        kinds=tuple(kinds),
+        kinds=tuple(KINDS),
         family=model.cfg.family,
         n=len(batch),
         n_seeds=n_seeds,

@@ -1,7 +1,7 @@
 """Where does each head look on a graph? Attention along edges, loop by loop and node by node."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -81,25 +81,35 @@ class GraphAttention(Result):
         return pd.DataFrame(rows)
 
     def figure(self) -> "go.Figure":
-        import plotly.graph_objects as go
         from plotly.subplots import make_subplots
 
-        from analyses.style import COLOURS, CONTROL, styled
+        from analyses.style import styled
 
-        n_loops, n_layers, n_heads, n_steps = self.toward.shape
+        n_layers, n_heads = self.toward.shape[1:3]
         names = [
             f"layer {layer}, head {head}" if n_layers > 1 else f"head {head}"
             for layer in range(n_layers)
             for head in range(n_heads)
         ]
         titles = [*names, "frontier, by loop"]
-        figure = make_subplots(
-            1, len(titles), subplot_titles=titles, horizontal_spacing=0.035, shared_yaxes=False
+        figure = make_subplots(1, len(titles), subplot_titles=titles, horizontal_spacing=0.035)
+        self._draw_heads(figure)
+        self._draw_frontier(figure, names)
+        figure.update_layout(
+            coloraxis={"colorscale": "RdBu_r", "cmid": 0, "colorbar_title": "above<br>even"}
         )
-        loops, steps = list(range(1, n_loops + 1)), list(range(1, n_steps + 1))
+        title = "Attention to the parents one step nearer the source; framed: the frontier"
+        return styled(figure, f"{title} (mean of {self.n} graphs)", height=480)
+
+    def _draw_heads(self, figure: "go.Figure") -> None:
+        """Loop × distance for each head: how far above looking evenly."""
+        import plotly.graph_objects as go
+
+        n_loops, n_steps = self.toward.shape[0], self.toward.shape[3]
         excess = (self.toward - self.uniform).flatten(1, 2)  # [loop head distance]
+        axes = {"x": list(range(1, n_steps + 1)), "y": list(range(1, n_loops + 1))}
+        heat = axes | {"coloraxis": "coloraxis", "zhoverformat": ".3f"}
         for column, values in enumerate(excess.unbind(1), 1):
-            heat = {"x": steps, "y": loops, "coloraxis": "coloraxis", "zhoverformat": ".3f"}
             figure.add_trace(go.Heatmap(z=values.tolist(), **heat), row=1, col=column)
             for step in range(min(n_loops, n_steps)):
                 ends = {"x0": step + 0.5, "x1": step + 1.5, "y0": step + 0.5, "y1": step + 1.5}
@@ -108,30 +118,24 @@ class GraphAttention(Result):
             figure.update_yaxes(autorange="reversed", dtick=1, row=1, col=column)
             figure.update_yaxes(showticklabels=column == 1, row=1, col=column)
         figure.update_yaxes(title="loop", row=1, col=1)
+
+    def _draw_frontier(self, figure: "go.Figure", names: list[str]) -> None:
+        """What each head gives the frontier, by loop, beside looking evenly."""
+        from analyses.style import COLOURS, CONTROL
+
+        last = {"row": 1, "col": len(names) + 1}
+        loops = list(range(1, self.toward.shape[0] + 1))
         for i, name in enumerate(names):
             mean, low, high = self.frontier.flatten(2)[:, :, i]
             error = {"array": (high - mean).tolist(), "arrayminus": (mean - low).tolist()}
-            figure.add_scatter(
-                x=loops,
-                y=mean.tolist(),
-                error_y=error | {"type": "data", "thickness": 1},
-                name=name,
-                line={"color": COLOURS[i % len(COLOURS)], "width": 3},
-                row=1,
-                col=len(titles),
-            )
+            line = {"color": COLOURS[i % len(COLOURS)], "width": 3}
+            trace = {"error_y": error | {"type": "data", "thickness": 1}, "line": line}
+            figure.add_scatter(x=loops, y=mean.tolist(), name=name, **trace, **last)
         line = {"color": CONTROL, "width": 3, "dash": "dash"}
         even = self.frontier_uniform.tolist()
-        figure.add_scatter(
-            x=loops, y=even, name="looking evenly", line=line, row=1, col=len(titles)
-        )
-        figure.update_yaxes(range=[0, 1], row=1, col=len(titles))
-        figure.update_xaxes(title="loop", row=1, col=len(titles))
-        figure.update_layout(
-            coloraxis={"colorscale": "RdBu_r", "cmid": 0, "colorbar_title": "above<br>even"}
-        )
-        title = "Attention to the parents one step nearer the source; framed: the frontier"
-        return styled(figure, f"{title} (mean of {self.n} graphs)", height=480)
+        figure.add_scatter(x=loops, y=even, name="looking evenly", line=line, **last)
+        figure.update_yaxes(range=[0, 1.02], **last)
+        figure.update_xaxes(title="loop", **last)
 
     def summary(self) -> str:
         known = self.frontier_uniform.isfinite() & self.frontier[0].isfinite().all(2).all(1)
@@ -160,43 +164,56 @@ def graph_attention(
         batch: The graphs.
         n_loops: Loops to run; by default as many as the model runs by itself.
     """
-    places = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.cfg.n_layers)]
     farthest = max(int(batch.distance.max()), 1)
-    toward, along, even, first = [], [], [], None
-    for rows in in_parts(model, batch, 128):
-        _, cache = model.run_with_cache(**rows.inputs, n_loops=n_loops, names_filter=places)
-        patterns = torch.stack([cache[place] for place in places], dim=1)
-        first = patterns[:, :, 0].cpu() if first is None else first
-        leads = _leads(rows)  # [batch query_pos key_pos]
-        allowed = _may_look(rows)
-        evenly = (allowed / allowed.sum(-1, keepdim=True))[None, None, :, None]
-        nodes = [rows.distance == step for step in range(1, farthest + 1)]
-        toward.append(_over_nodes((patterns * leads[:, None]).sum(-1), nodes).cpu())
-        even.append(_over_nodes((evenly * leads[:, None]).sum(-1), nodes)[0, 0, 0].cpu())
-        has_parents = [rows.adjacency.any(1) & ~rows.is_pad]
-        itself = patterns.diagonal(dim1=-2, dim2=-1)
-        along.append(_over_nodes(1 - itself, has_parents)[..., 0].cpu())
-        lone = 1 - evenly.diagonal(dim1=-2, dim2=-1)
-        even[-1] = torch.cat((even[-1], _over_nodes(lone, has_parents)[0, 0, 0].cpu()), dim=-1)
-    of_graph = torch.cat(toward, dim=3)  # [loop layer head batch distance]
-    uniform = torch.cat(even).nanmean(0)
-    steps = torch.arange(min(len(of_graph), farthest))
-    diagonal = torch.full_like(of_graph[..., 0], torch.nan)
-    diagonal[steps] = of_graph[steps, :, :, :, steps]
+    parts = [_of_part(model, rows, n_loops, farthest) for rows in in_parts(model, batch, 128)]
+    weights = torch.cat([part.weight for part in parts], dim=3)
+    uniform = torch.cat([part.uniform for part in parts]).nanmean(0)
+    toward = weights[..., :-1]  # [loop layer head batch distance]
+    steps = torch.arange(min(len(toward), farthest))
+    diagonal = torch.full_like(toward[..., 0], torch.nan)
+    diagonal[steps] = toward[steps, :, :, :, steps]
     size = int(batch.length[0])
-    assert first is not None  # a batch has a row
     return GraphAttention(
-        toward=of_graph.nanmean(3),
+        toward=toward.nanmean(3),
         uniform=uniform[:-1],
         frontier=torch.stack(bootstrap(diagonal)),
-        along_edges=torch.stack(bootstrap(torch.cat(along, dim=3))),
+        along_edges=torch.stack(bootstrap(weights[..., -1])),
         along_uniform=float(uniform[-1]),
-        pattern=first[..., :size, :size],
+        pattern=parts[0].first[..., :size, :size],
         adjacency=batch.adjacency[0, :size, :size].cpu(),
         distance=batch.distance[0, :size].cpu(),
         labels=tuple(node_names(model, batch)),
         n=len(batch),
     )
+
+
+class _Part(NamedTuple):
+    """Of some graphs, weight toward the source by distance of the node, then along all edges."""
+
+    weight: Float[Tensor, "loop layer head batch measure"]
+    uniform: Float[Tensor, "batch measure"]
+    first: Float[Tensor, "loop layer head query_pos key_pos"]
+
+
+def _of_part(model: DepthModel, batch: GraphBatch, n_loops: int | None, farthest: int) -> _Part:
+    places = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.cfg.n_layers)]
+    _, cache = model.run_with_cache(**batch.inputs, n_loops=n_loops, names_filter=places)
+    patterns = torch.stack([cache[place] for place in places], dim=1)
+    leads, allowed = _leads(batch)[:, None], _may_look(batch)
+    evenly = (allowed / allowed.sum(-1, keepdim=True))[None, None, :, None]
+    by_distance = [batch.distance == step for step in range(1, farthest + 1)]
+    has_parents = [batch.adjacency.any(1) & ~batch.is_pad]
+    weight, uniform = (
+        torch.cat(
+            (
+                _over_nodes((weights * leads).sum(-1), by_distance),
+                _over_nodes(1 - weights.diagonal(dim1=-2, dim2=-1), has_parents),
+            ),
+            dim=-1,
+        ).cpu()
+        for weights in (patterns, evenly)
+    )
+    return _Part(weight, uniform[0, 0, 0], patterns[:, :, 0].cpu())
 
 
 def node_names(model: DepthModel, batch: GraphBatch, row: int = 0) -> list[str]:

@@ -134,6 +134,6 @@ def _draw_legend(figure: go.Figure, found: "GraphStates") -> None:
         figure.add_scatter(x=[None], y=[None], mode="markers", name=name, marker=marker)
     if found.pattern is not None:
         whose = "mean of all heads" if found.head is None else f"head {found.head}"
-        line = {"color": INK, "width": 5}
+        wide = {"color": INK, "width": 5}
         name = f"attention, {whose}: a node looks back along wide edges"
-        figure.add_scatter(x=[None], y=[None], mode="lines", name=name, line=line)
+        figure.add_scatter(x=[None], y=[None], mode="lines", name=name, line=wide)

@@ -1,7 +1,7 @@
 """Which nodes does a model hold to be reachable after each loop? Asked by probe and by readout."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -158,33 +158,36 @@ def reached_set(
     counted = real_nodes(rows)
     said, control = [], []
     for way, wanted in enumerate(_truth(others, len(fitting))[:2]):
-        both = [
-            NodeProbe.fit(fitting, others, wanted, shuffled=shuffled) for shuffled in (False, True)
-        ]
-        said.append(both[0].predict(tested))
-        control.append(_right(both[1].predict(tested), truth[way], counted))
-    readout = _asked(model, rows, tested)
-    said.append(readout)
-    control.append(_right(_of_other_nodes(readout, counted), truth[2], counted))
+        said.append(NodeProbe.fit(fitting, others, wanted).predict(tested))
+        guess = NodeProbe.fit(fitting, others, wanted, shuffled=True).predict(tested)
+        control.append(_right(guess, truth[way], counted))
+    said.append(_asked(model, rows, tested))
+    control.append(_right(_of_other_nodes(said[-1], counted), truth[2], counted))
     reached = torch.stack(said)  # [way loop batch node]
     right = torch.stack([_right(*each, counted) for each in zip(reached, truth, strict=True)])
     shares, n_nodes, groups = _by_distance(reached, rows, counted)
-    size = int(rows.length[0])
     return ReachedSet(
         accuracy=torch.stack(bootstrap(right)),
         control=torch.stack(control).nanmean(-1),
         said=shares,
         n_nodes=n_nodes,
         groups=groups,
-        reached=reached[:, :, 0, :size],
-        adjacency=rows.adjacency[0, :size, :size].cpu(),
-        distance=rows.distance[0, :size].cpu(),
-        source_at=int(rows.source_at[0]),
-        target_at=int(rows.target_at[0]),
-        labels=tuple(node_names(model, rows)),
+        reached=reached[:, :, 0, : int(rows.length[0])],
+        **_first_graph(model, rows),
         n=len(rows),
         n_fitted=len(others),
     )
+
+
+def _first_graph(model: DepthModel, batch: GraphBatch) -> dict[str, Any]:
+    size = int(batch.length[0])
+    return {
+        "adjacency": batch.adjacency[0, :size, :size].cpu(),
+        "distance": batch.distance[0, :size].cpu(),
+        "source_at": int(batch.source_at[0]),
+        "target_at": int(batch.target_at[0]),
+        "labels": tuple(node_names(model, batch)),
+    }
 
 
 def _fit_and_test(

@@ -38,7 +38,9 @@ class Result(ABC):
 
 def _plain(value: Any, hint: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return {"axes": str(getattr(hint, "dim_str", "")).split(), "values": _listed(value)}
+        kinds = [hint, *typing.get_args(hint)]  # of a tensor that may be absent, what it may be
+        axes = next((kind.dim_str for kind in kinds if hasattr(kind, "dim_str")), "")
+        return {"axes": str(axes).split(), "values": _listed(value)}
     if isinstance(value, tuple):
         return [_plain(item, None) for item in value]
     if isinstance(value, dict):

@@ -160,11 +160,10 @@ class StageCollapse(Result):
 
 def _mark(figure: "go.Figure", epoch: float | None, text: str, height: float) -> None:
     """A line at an epoch, if there is one, with what happens there."""
-    if epoch is None:
-        return
-    figure.add_vline(x=epoch, line_color="#000000", line_width=1)
-    side = {"showarrow": False, "xanchor": "left", "yanchor": "bottom"}
-    figure.add_annotation(x=epoch, y=height, text=text, **side)
+    if epoch is not None:
+        figure.add_vline(x=epoch, line_color="#000000", line_width=1)
+        side = {"showarrow": False, "xanchor": "left", "yanchor": "bottom"}
+        figure.add_annotation(x=epoch, y=height, text=text, **side)
 
 
 def stage_collapse(

@@ -15,6 +15,11 @@ SPLIT_COLOURS = {
     "test_id": "#009E73",
     "test_ood": "#D55E00",
 }
+LOG_TICKS = {
+    "type": "log",
+    "tickvals": [digit * 10.0**power for power in range(-6, 7) for digit in (1, 2, 5)],
+    "ticktext": [f"{digit * 10.0**power:g}" for power in range(-6, 7) for digit in (1, 2, 5)],
+}
 FOOT = 10  # pixels below the legend
 AXIS = 52  # pixels for tick labels and the title of an axis
 LEGEND_ROW = 22

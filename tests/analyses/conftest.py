@@ -41,16 +41,6 @@ def make_run(tmp_path_factory):
     return make
 
 
-@pytest.fixture(scope="session")
-def graph_run(tmp_path_factory):
-    """A run on graphs of which nothing but the recipe is there."""
-    from workbench.runs import Run
-
-    folder = tmp_path_factory.mktemp("graphs")
-    (folder / "recipe.yaml").write_text(GRAPHS)
-    return Run(folder)
-
-
 GRAPH_RECIPE = """
 name: tiny
 task: {name: reachability, n_train: 200, n_valid: 20, n_test: 20, test_hops: [1, 2, 4]}
@@ -74,10 +64,21 @@ def make_graph_run(tmp_path_factory):
         if not made:
             folder = tmp_path_factory.mktemp("graphs")
             (folder / "recipe.yaml").write_text(GRAPH_RECIPE)
-            made.append(load_run(train(load_recipe(folder / "recipe.yaml"), folder / "run", True)))
+            recipe = load_recipe(folder / "recipe.yaml")
+            made.append(load_run(train(recipe, folder / "run", quiet=True)))
         return made[0]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def graph_run(tmp_path_factory):
+    """A run on graphs of which nothing but the recipe is there."""
+    from workbench.runs import Run
+
+    folder = tmp_path_factory.mktemp("graphs")
+    (folder / "recipe.yaml").write_text(GRAPHS)
+    return Run(folder)
 
 
 @pytest.fixture

@@ -60,7 +60,8 @@ def test_figure_has_data_a_title_and_its_provenance(analysed):
     figure = analysed.figure()
     assert len(figure.data) > 0
     assert figure.layout.title.text
-    assert figure.layout.title.subtitle.text.startswith("run (recipe tiny) · ")
+    folder = analysed.provenance.run
+    assert figure.layout.title.subtitle.text.startswith(f"{folder} (recipe tiny) · ")
 
 
 def test_table_is_tidy(analysed):

@@ -110,9 +110,8 @@ def test_the_frontier_of_a_planted_staircase_is_one_loop_a_step(staircase):
     with model.hooks(fwd_hooks=hooks):
         found = compute_frontier(model, batch)
     assert found.accuracy.shape == (3, 6)
-    stairs = torch.tensor(
-        [[1.0 if loop >= hops else 0.5 for loop in range(6)] for hops in range(3)]
-    )
+    is_enough = torch.arange(6) >= torch.arange(3)[:, None]
+    stairs = torch.where(is_enough, 1.0, 0.5)
     torch.testing.assert_close(found.accuracy, stairs)
     torch.testing.assert_close(found.crossing, torch.tensor([1.0, 1.75, 2.75]))
     assert found.slope.value == pytest.approx(0.875)

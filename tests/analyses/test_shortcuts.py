@@ -97,7 +97,8 @@ def test_the_figure_has_a_panel_for_each_version_and_names_each_line_once(found)
 def test_a_runs_task_is_meant_when_a_run_is_given(graph_run):
     found = analyse("shortcuts", graph_run, split="valid")
     assert found.provenance.split == "valid" and found.result.split == "valid"
-    assert "found = analyse('shortcuts', 'tiny', split='valid')" in found.code()
+    name = graph_run.name
+    assert f"found = analyse('shortcuts', {name!r}, split='valid')" in found.code()
 
 
 def test_an_unknown_split_is_answered_with_the_nearest(graph_run):
