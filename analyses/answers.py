@@ -69,6 +69,7 @@ class Answers(Result):
             mode="lines+markers" if many else "lines+markers+text",
             text=None if many else self._changes(),
             textposition="top center",
+            cliponaxis=False,
             name="probability of the right answer",
             line={"color": COLOURS[0]},
         )

@@ -21,7 +21,9 @@ def view(n_loops: int, n_heads: int) -> dict[str, Any]:
     address.keep("head", heads)
     shown = 1
     if n_loops > 1:  # a slider needs two ends
-        shown = after.select_slider("After loop", loops, key="after", bind=URL)
-    asked = probe.selectbox("Probe asks", PROBES, key="probe", bind=URL, format_func=WORDS.get)
+        shown = after.select_slider("After loop", loops, value=n_loops, key="after", bind=URL)
+    asked = probe.selectbox(
+        "Probe asks", PROBES, key="probe", bind=URL, format_func=WORDS.__getitem__
+    )
     seen = head.selectbox("Attention of head", heads, key="head", bind=URL)
     return {"loop": shown - 1, "probe": asked, "head": None if seen == MEAN else int(seen)}

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app import cell, choose, session
+from app.address import URL
 from app.show import attempt, literal, present, show, side_by_side
 
 MORE = {
@@ -47,14 +48,12 @@ else:
     side_by_side(runs, items)
     cell.hand_on(runs[0], question)
 st.header("Gates, convergence, gradients")
-more = st.selectbox(
-    "Measure", MORE, index=None, key="more", bind="query-params", format_func=MORE.get
-)
+more = st.selectbox("Measure", MORE, index=None, key="more", bind=URL, format_func=MORE.__getitem__)
 
 
 def measured(chosen: session.Chosen) -> None:
     """What was asked for besides, of one run."""
-    present(more, chosen, more, **sweep | {"n": FEW})
+    present(str(more), chosen, str(more), **sweep | {"n": FEW})
 
 
 if more:

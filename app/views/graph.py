@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app import choose, graph, session
+from app.address import URL
 from app.show import attempt, present, show, side_by_side
 
 MORE = {"reached_set": "Reached sets", "attention": "Attention along edges"}
@@ -40,14 +41,12 @@ def drawn(chosen: session.Chosen) -> None:
 
 side_by_side(runs, drawn)
 st.header("Over many graphs")
-more = st.selectbox(
-    "Measure", MORE, index=None, key="many", bind="query-params", format_func=MORE.get
-)
+more = st.selectbox("Measure", MORE, index=None, key="many", bind=URL, format_func=MORE.__getitem__)
 
 
 def measured(chosen: session.Chosen) -> None:
     """What was asked for besides, of one run."""
-    present(more, chosen, more, n=ROWS, n_loops=loops)
+    present(str(more), chosen, str(more), n=ROWS, n_loops=loops)
 
 
 if more:
