@@ -50,6 +50,9 @@ class ComputeFrontier(Result):
     shortcut: Float[Tensor, " difficulty"]
     """Accuracy of the best guess without reasoning; NaN where none is known."""
     shortcut_name: str | None
+    beyond_guess: Bool[Tensor, " difficulty"]
+    """Whether the best loop is above chance, and above the shortcut where one is known, by more
+    than noise; the slope is fitted through these difficulties alone."""
     crossing: Float[Tensor, " difficulty"]
     """Loops after which accuracy is 3/4 of the way from chance to its ceiling; NaN if never."""
     crossing_low: Float[Tensor, " difficulty"]
@@ -102,10 +105,12 @@ class ComputeFrontier(Result):
     def summary(self) -> str:
         solved = [
             f"{level} after {loops:.1f}"
-            for level, loops in zip(self.levels.tolist(), self.crossing.tolist(), strict=True)
-            if loops == loops
+            for level, loops, beyond in zip(
+                self.levels.tolist(), self.crossing.tolist(), self.beyond_guess, strict=True
+            )
+            if beyond
         ]
-        parts = [f"{self.unit} solved after loops: {', '.join(solved) or 'none'}"]
+        parts = [f"{self.unit} solved beyond guessing: {', '.join(solved) or 'none'} loops"]
         if self.slope.value == self.slope.value:
             parts.append(f"{self.slope} loops for one step more")
         for name, found in (("in", self.in_range), ("beyond", self.beyond_range)):
@@ -143,7 +148,7 @@ def compute_frontier(
     none = torch.full_like(cells["majority"], torch.nan)
     return ComputeFrontier(
         **cells,
-        **_fitted(right, batch, cells, shown),
+        **_fitted(right, batch, cells, shown, none if shortcut is None else shortcut.accuracy),
         shortcut=none if shortcut is None else shortcut.accuracy,
         shortcut_name=None if shortcut is None else shortcut.name,
         unit="difficulty" if trained is None else trained.task.unit,
@@ -176,21 +181,25 @@ def _fitted(
     batch: Batch,
     cells: dict[str, Any],
     shown: tuple[int, int] | None,
+    guess: Float[Tensor, " difficulty"],
 ) -> dict[str, Any]:
     """The frontier and the means in and beyond the range that training showed, with intervals."""
     accuracy, levels, chance = cells["accuracy"], cells["levels"], cells["majority"]
     draws = resampled(right, batch.difficulty.cpu(), levels)
     solved = solvable(accuracy, chance, cells["n"])
+    beyond = solvable(accuracy, torch.fmax(chance, guess.to(chance)), cells["n"])
     found, drawn = (fit(shares, chance, solved, levels) for shares in (accuracy, draws))
+    line, lines = (fit(shares, chance, beyond, levels) for shares in (accuracy, draws))
     low, high = drawn.crossing.quantile(torch.tensor([0.025, 0.975]), dim=0)
     easy = torch.zeros_like(solved) if shown is None else levels <= shown[1]
     hardest = (float(cells[end][-1, 0]) for end in ("accuracy", "low", "high"))
     return {
+        "beyond_guess": beyond,
         "crossing": found.crossing,
         "crossing_low": low,
         "crossing_high": high,
-        "slope": _interval(found.slope, drawn.slope),
-        "intercept": float(found.intercept),
+        "slope": _interval(line.slope, lines.slope),
+        "intercept": float(line.intercept),
         "in_range": _mean_of(accuracy, draws, levels, easy),
         "beyond_range": _mean_of(accuracy, draws, levels, ~easy & (shown is not None)),
         "one_loop_hardest": Interval(*hardest),

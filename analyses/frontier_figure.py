@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 FRONTIER = "#D55E00"
 RANGE = "#000000"
+NO_BETTER = " (×: a guess does as well)"
 
 
 def frontier_figure(found: "ComputeFrontier") -> go.Figure:
@@ -68,6 +69,7 @@ def _draw_frontier(figure: go.Figure, found: "ComputeFrontier") -> None:
     if not solved:
         return
     at = found.crossing[solved]
+    all_beyond = bool(found.beyond_guess[solved].all())
     figure.add_scatter(
         x=at.tolist(),
         y=[str(int(found.levels[i])) for i in solved],
@@ -81,19 +83,19 @@ def _draw_frontier(figure: go.Figure, found: "ComputeFrontier") -> None:
         marker={
             "color": FRONTIER,
             "size": 17,
-            "symbol": "circle-open",
+            "symbol": ["circle-open" if found.beyond_guess[i] else "x-thin" for i in solved],
             "line": {"color": FRONTIER, "width": 3},
         },
-        name="3/4 of the way from chance to the ceiling",
+        name="3/4 of the way from chance to the ceiling" + NO_BETTER * (not all_beyond),
         hovertemplate="%{y}: after %{x:.2f} loops<extra></extra>",
         row=1,
         col=1,
     )
     if found.slope.value == found.slope.value:
-        line = [found.intercept + found.slope.value * int(found.levels[i]) for i in solved]
+        fitted = [int(level) for level in found.levels[found.beyond_guess]]
         figure.add_scatter(
-            x=line,
-            y=[str(int(found.levels[i])) for i in solved],
+            x=[found.intercept + found.slope.value * level for level in fitted],
+            y=list(map(str, fitted)),
             mode="lines",
             line={"color": FRONTIER, "width": 3},
             name=f"frontier: {found.slope} loops a step",

@@ -120,6 +120,23 @@ def test_the_frontier_of_a_planted_staircase_is_one_loop_a_step(staircase):
     assert "1 after 1.0, 2 after 1.8, 3 after 2.8" in found.summary()
 
 
+def test_a_difficulty_that_a_guess_does_as_well_on_is_not_on_the_frontier(staircase, world):
+    from analyses import compute_frontier
+    from analyses.trained import Shortcut, Trained
+
+    class Guessing(Trained):
+        def shortcut(self, batch):
+            return Shortcut("planted", torch.tensor([0.6, 0.6, 1.0]))
+
+    model, batch, hooks = staircase
+    with model.hooks(fwd_hooks=hooks):
+        found = compute_frontier(model, batch, trained=Guessing(world, (1, 2)))
+    assert found.beyond_guess.tolist() == [True, True, False]
+    assert found.slope.value == pytest.approx(0.75)
+    assert float(found.crossing[2]) == pytest.approx(2.75)
+    assert "hops solved beyond guessing: 1 after 1.0, 2 after 1.8 loops" in found.summary()
+
+
 def test_parts_of_a_batch_read_as_the_whole(walker):
     from analyses.compute_frontier import right_by_loop
     from analyses.parts import in_parts

@@ -1,10 +1,11 @@
 """How much of the loss's gradient reaches each loop."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import cast
 
+import torch
 from torch import Tensor
 
 from workbench.hooks import HookPoint, loop_of
@@ -35,6 +36,17 @@ class GradientByLoop:
     def norms(self) -> list[float]:
         """One norm for each loop."""
         return [self._squares[loop] ** 0.5 for loop in sorted(self._squares)]
+
+    def gather(self, total: Callable[[Tensor], Tensor], n_processes: int) -> None:
+        """Take in what other processes noted of their rows.
+
+        Args:
+            total: The sum of a tensor over all processes.
+            n_processes: By which each process's loss was multiplied, as averaging gradients needs.
+        """
+        loops = sorted(self._squares)
+        squares = total(torch.tensor([self._squares[loop] for loop in loops]))
+        self._squares = dict(zip(loops, (squares / n_processes**2).tolist(), strict=True))
 
     def _listen(self, tensor: Tensor, /, *, hook: HookPoint) -> None:
         if tensor.requires_grad:

@@ -124,7 +124,8 @@ class Trainer:
         )
         with bar:
             if self.step == 0:
-                self._save_step()
+                if self.accelerator.is_main_process:
+                    self._save_step()
                 self._log(None, 0.0, bar)
             for number in range(self.step, total):
                 last = number + 1 == total
@@ -140,6 +141,7 @@ class Trainer:
                     self._log(watch, norm, bar)
                 self._keep(last)
         self._finish()
+        self.accelerator.wait_for_everyone()  # none may leave while another still needs it
 
     def update(self, number: int, watch: GradientByLoop | None = None) -> tuple[float, float]:
         """One optimiser step; returns loss and gradient norm before clipping."""
@@ -149,6 +151,8 @@ class Trainer:
         with watch.watch(self.model) if watch else nullcontext():
             loss = self._loss(self.stream.batch(number), number)
         self.accelerator.backward(loss)
+        if watch and self.accelerator.num_processes > 1:
+            watch.gather(self._total, self.accelerator.num_processes)
         norm = self.accelerator.clip_grad_norm_(self.prepared.parameters(), self.cfg.optimizer.clip)
         if not bool(torch.isfinite(norm)):
             self.optimizer.zero_grad()
@@ -172,6 +176,10 @@ class Trainer:
                 loops = part.difficulty.clamp(max=self.model.n_loops)
             total = total + self.objective(part, loops)
         return total / len(batch) * self.accelerator.num_processes
+
+    def _total(self, values: Tensor) -> Tensor:
+        """The sum of what all processes hold."""
+        return self.accelerator.reduce(values.to(self.accelerator.device), "sum")
 
     def _parts(self, batch: Batch) -> Iterator[Batch]:
         """This process's rows: by length, or padded where one forward must answer one backward."""
