@@ -3,7 +3,7 @@ import pytest
 from workbench.config import ConfigError, parse
 from workbench.plain_yaml import parse_yaml
 from workbench.recipe import Recipe, load_recipe, recipe_names, versions
-from workbench.training.trainer import resolve
+from workbench.training.resolve import resolve
 
 TEXT = """
 name: small
