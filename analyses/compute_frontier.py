@@ -51,8 +51,8 @@ class ComputeFrontier(Result):
     """Accuracy of the best guess without reasoning; NaN where none is known."""
     shortcut_name: str | None
     beyond_guess: Bool[Tensor, " difficulty"]
-    """Whether the best loop is above chance, and above the shortcut where one is known, by more
-    than noise; the slope is fitted through these difficulties alone."""
+    """Whether the best loop is above chance by more than noise, and above the shortcut, where one
+    is known, by more than its standard error; the slope goes through these difficulties alone."""
     crossing: Float[Tensor, " difficulty"]
     """Loops after which accuracy is 3/4 of the way from chance to its ceiling; NaN if never."""
     crossing_low: Float[Tensor, " difficulty"]
@@ -187,7 +187,7 @@ def _fitted(
     accuracy, levels, chance = cells["accuracy"], cells["levels"], cells["majority"]
     draws = resampled(right, batch.difficulty.cpu(), levels)
     solved = solvable(accuracy, chance, cells["n"])
-    beyond = solvable(accuracy, torch.fmax(chance, guess.to(chance)), cells["n"])
+    beyond = solved & solvable(accuracy, torch.fmax(chance, guess.to(chance)), cells["n"], 1.0)
     found, drawn = (fit(shares, chance, solved, levels) for shares in (accuracy, draws))
     line, lines = (fit(shares, chance, beyond, levels) for shares in (accuracy, draws))
     low, high = drawn.crossing.quantile(torch.tensor([0.025, 0.975]), dim=0)

@@ -29,10 +29,11 @@ def solvable(
     accuracy: Float[Tensor, "difficulty loop"],
     chance: Float[Tensor, " difficulty"],
     n: Int[Tensor, " difficulty"],
+    sure: float = SURE,
 ) -> Bool[Tensor, " difficulty"]:
-    """Whether the best loop's accuracy is above chance by more than noise."""
+    """Whether the best loop's accuracy is above chance by `sure` standard errors of chance."""
     error = (chance * (1 - chance) / n).sqrt()
-    return accuracy.amax(-1) > chance + SURE * error
+    return accuracy.amax(-1) > chance + sure * error
 
 
 def fit(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 FRONTIER = "#D55E00"
 RANGE = "#000000"
-NO_BETTER = " (×: a guess does as well)"
+NO_BETTER = " (×: a guess does about as well)"
 
 
 def frontier_figure(found: "ComputeFrontier") -> go.Figure:
