@@ -9,8 +9,9 @@ from workbench.models.depth import DepthModel
 from workbench.recipe import Recipe
 from workbench.recurrence.discrete import MixDecoded, Reembed
 from workbench.recurrence.update import GatedUpdate
+from workbench.training.resolve import resolve
 from workbench.training.stream import BatchStream
-from workbench.training.trainer import is_saved, resolve
+from workbench.training.trainer import is_saved
 
 
 def plan(recipe: Recipe, folder: Path) -> str:

@@ -20,18 +20,17 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from workbench.card import write_card
-from workbench.config import ConfigError, nearest
+from workbench.config import ConfigError
 from workbench.files import read_text, write_tensors, write_text
 from workbench.instruments import GradientByLoop
 from workbench.models import build_model, model_config
 from workbench.models.depth import DepthModel
-from workbench.models.depth_recurrent import LoopTableConfig
-from workbench.recipe import Recipe, SaveConfig, commit, load_recipe, versions
-from workbench.tasks import Task, task_from
+from workbench.recipe import Recipe, SaveConfig, load_recipe
 from workbench.tasks.batch import Batch
 from workbench.training.measure import headline, measure, measured_rows
 from workbench.training.objective import Objective
 from workbench.training.optimizer import learning_rate, make_optimizer
+from workbench.training.resolve import resolve
 from workbench.training.resume import load_point, save_point
 from workbench.training.stream import BatchStream
 
@@ -235,43 +234,6 @@ class Trainer:
                 f"{self.folder} holds a run of another recipe (it differs in "
                 f"{', '.join(changed)}); resume with the recipe it was begun with"
             )
-
-
-def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
-    """The task of a recipe, and the recipe with every value written out."""
-    task = task_from(recipe.task, recipe.seed)
-    given = {"d_vocab": task.d_vocab, "n_ctx": task.n_ctx}
-    shape = given | {"perception": task.perception, "readout": task.readout} | recipe.model
-    if shape["d_vocab"] < task.d_vocab or shape["n_ctx"] < task.n_ctx:
-        raise ConfigError(
-            f"the task needs d_vocab={task.d_vocab} and n_ctx={task.n_ctx}; the recipe has "
-            f"{shape['d_vocab']} and {shape['n_ctx']}"
-        )
-    check_splits(recipe, task)
-    cfg = model_config(shape)
-    if isinstance(cfg, LoopTableConfig) and cfg.trained_loops is None:
-        loops = recipe.training.loops
-        most = max(loops) if isinstance(loops, list) else cfg.n_loops
-        cfg = model_config(cfg.model_dump() | {"trained_loops": most})
-    sizes = {"name": recipe.task["name"]} | task.cfg.model_dump()
-    return task, recipe.model_copy(
-        update={
-            "task": sizes,
-            "model": cfg.model_dump(),
-            "versions": dict(versions()),
-            "commit": commit(),
-        }
-    )
-
-
-def check_splits(recipe: Recipe, task: Task) -> None:
-    """Refuse splits to train on or to measure that the task lacks."""
-    cfg = recipe.training
-    for field, splits in (("measure.splits", cfg.measure.splits), ("mixture", cfg.mixture)):
-        for split in splits or ():
-            if split not in task.splits:
-                near = nearest(split, task.splits)
-                raise ConfigError(f"training.{field}: the task has no split {split!r}; {near}")
 
 
 def _without_nan(value: Any) -> Any:

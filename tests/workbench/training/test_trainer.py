@@ -9,7 +9,8 @@ from workbench.files import read_tensors
 from workbench.models import build_model, model_config
 from workbench.recipe import SaveConfig
 from workbench.training import Trainer, TrainingDiverged, train
-from workbench.training.trainer import cut_history, is_saved, resolve
+from workbench.training.resolve import resolve
+from workbench.training.trainer import cut_history, is_saved
 
 KEYS = {
     "step",
