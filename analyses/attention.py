@@ -123,7 +123,12 @@ def attention(
         model: The model; hooks that are open on it act.
         batch: Questions; a shorter one counts at the positions that it has.
         n_loops: Loops to run; by default as many as it was trained with.
+
+    Raises:
+        ValueError: The model's blocks do not attend.
     """
+    if "blocks.0.attn.hook_pattern" not in model.hook_dict:
+        raise ValueError(f"the blocks of family {model.cfg.family} have no attention to look at")
     if isinstance(batch, GraphBatch):
         return graph_attention(model, batch, n_loops)
     places = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.cfg.n_layers)]

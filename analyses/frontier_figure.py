@@ -23,6 +23,7 @@ def frontier_figure(found: "ComputeFrontier") -> go.Figure:
     if found.shortcut_name is not None:
         columns["best<br>shortcut"] = found.shortcut
     wide = max(0.08 * len(columns), 1.6 * len(columns) / (found.n_loops + len(columns)))
+    wide = min(wide, 0.7)  # of one loop or two there is still something to see
     figure = make_subplots(
         1, 2, column_widths=[1 - wide, wide], shared_yaxes=True, horizontal_spacing=0.03
     )

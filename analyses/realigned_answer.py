@@ -183,7 +183,10 @@ def realigned_answer(
         raise ValueError("realignment acts between loops; this model runs one loop")
     batch = batch[(batch.bridge >= 0).any(1)]
     if not len(batch):
-        raise ValueError("a question without a bridge has nothing to realign; ask two hops or more")
+        raise ValueError(
+            "a question without a bridge has nothing to realign; chains of two hops or more on "
+            "words have one"
+        )
     before = _answers(model, batch, n_loops, None)
     after = _answers(model, batch, n_loops, Realign(alpha=alpha, scale=scale, target=target))
     token = torch.maximum(before, after).topk(min(top, before.shape[-1])).indices

@@ -202,12 +202,14 @@ def versions_of(task: Task) -> dict[str, Task]:
 
 def _right(task: Task, split: str) -> tuple[Right, Right]:
     """Which rows of a split, and of the training split, each guess gets right."""
-    known, asked = task.split(FIT), task.split(split)
+    asked = task.split(split)
+    asked_features = task.local_features(asked)  # a task that names none says so here
+    known = task.split(FIT)
     features = task.local_features(known)
     found: tuple[Right, Right] = {}, {}
     guesses = _fitted(features, known.answer.numpy())
     for rows, numbers, right in (
-        (asked, task.local_features(asked), found[0]),
+        (asked, asked_features, found[0]),
         (known, features, found[1]),
     ):
         for name, answer in guesses.items():

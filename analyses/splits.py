@@ -29,5 +29,7 @@ def with_bridges(batch: Batches) -> dict[str, Batch]:
         split: rows for split, rows in by_split(batch).items() if bool((rows.bridge >= 0).any())
     }
     if not found:
-        raise ValueError("no row has a bridge; facts alone have none, so give a split of chains")
+        raise ValueError(
+            "no row has a bridge; chains of words have one, facts and graphs have none"
+        )
     return found

@@ -15,7 +15,6 @@ PRIVATE = {
     "server_headless": True,
     "browser_gatherUsageStats": False,
 }
-SHOWN = 10  # numbers that a line of text lists at most
 Verb = Callable[[argparse.Namespace], None]
 
 
@@ -82,11 +81,13 @@ def train(args: argparse.Namespace) -> None:
 def evaluate(args: argparse.Namespace) -> None:
     """Measure how often a run answers right."""
     from workbench.evaluation import evaluate as measure
+    from workbench.evaluation import in_words
     from workbench.runs import load_run
 
     _refuse_thoughts(args)
+    run = load_run(args.run, _device(args.device))
     found = measure(
-        load_run(args.run, _device(args.device)),
+        run,
         step=args.step,
         split=args.split,
         n_loops=args.loops,
@@ -97,14 +98,7 @@ def evaluate(args: argparse.Namespace) -> None:
     if args.json == "-":
         print(json.dumps(found))
         return
-    low, high = found["accuracy_interval"]
-    print(
-        f"{found['run']} on {found['split']}: {found['accuracy']:.4f} [{low:.4f}, {high:.4f}] "
-        f"of {found['n']}"
-    )
-    shortcuts = "; ".join(f"{name} {share:.4f}" for name, share in found["shortcuts"].items())
-    print(f"after each loop: {_ends(found['accuracy_by_loop'])}")
-    print(f"commonest answer {found['majority_rate']:.4f}; at most, {shortcuts}")
+    print(in_words(found, run.task.unit))
     if args.json:
         from workbench.files import write_text
 
@@ -160,14 +154,6 @@ def app(args: argparse.Namespace) -> None:
     page = Path(__file__).parent.parent / "app" / "streamlit_app.py"
     bootstrap.load_config_options(PRIVATE)
     bootstrap.run(str(page), False, [], PRIVATE)
-
-
-def _ends(shares: Sequence[float]) -> str:
-    """Numbers in a line; of many, the first few and the last."""
-    words = [f"{share:.4f}" for share in shares]
-    if len(words) > SHOWN:
-        words[SHOWN - 2 : -1] = ["…"]
-    return ", ".join(words)
 
 
 def _refuse_thoughts(args: argparse.Namespace) -> None:

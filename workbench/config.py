@@ -160,7 +160,9 @@ def _sentence(cls: type[BaseModel], error: ValidationError, where: str) -> str:
         others = [p["msg"] for p in error.errors() if p["loc"][:-1] == loc[:-1]][1:]
         message = " or ".join([message, *(m.removeprefix("Input should be ") for m in others)])
         loc = loc[:-1]
-    path = f"{_dotted(loc)}={problem['input']!r}: " if loc else ""
+    # Of a group of fields that do not go together, the message names the ones that matter
+    value = "" if isinstance(problem["input"], Mapping) else f"={problem['input']!r}"
+    path = f"{_dotted(loc)}{value}: " if loc else ""
     return f"{where}: {path}{message}"
 
 

@@ -1,6 +1,6 @@
 """How often a run answers right: one plain object, the public contract of `evaluate --json`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,8 @@ from workbench.runs import Run
 from workbench.tasks.batch import Batch
 
 ROWS = 8_192  # rows that are run at once
+SHOWN = 10  # numbers that a line of text lists at most
+GUESSES = 3  # guesses without reasoning that a line of text lists at most, the best ones
 
 
 def evaluate(
@@ -70,6 +72,37 @@ def evaluate(
         "majority_rate": run.task.majority_rate(split),
         "shortcuts": run.task.shortcuts(split),
     }
+
+
+def in_words(found: Mapping[str, Any], unit: str) -> str:
+    """What `evaluate` found, as lines of text.
+
+    Args:
+        found: Its object.
+        unit: What the task's difficulty counts, `hops` for one.
+    """
+    low, high = found["accuracy_interval"]
+    lines = [
+        f"{found['run']} on {found['split']}: {found['accuracy']:.4f} [{low:.4f}, {high:.4f}] "
+        f"of {found['n']}",
+        f"after each loop: {_ends(found['accuracy_by_loop'])}",
+    ]
+    levels = found["accuracy_by_difficulty"]
+    if len(levels) > 1:
+        shares = "; ".join(f"{level}: {share:.4f}" for level, share in levels.items())
+        lines.append(f"by {unit}: {shares}")
+    best = sorted(found["shortcuts"].items(), key=lambda item: -item[1])[:GUESSES]
+    guesses = "; ".join(f"{name} {share:.4f}" for name, share in best)
+    lines.append(f"commonest answer {found['majority_rate']:.4f}; at most, {guesses}")
+    return "\n".join(lines)
+
+
+def _ends(shares: Sequence[float]) -> str:
+    """Numbers in a line; of many, the first few and the last."""
+    words = [f"{share:.4f}" for share in shares]
+    if len(words) > SHOWN:
+        words[SHOWN - 2 : -1] = ["…"]
+    return ", ".join(words)
 
 
 def wilson(right: int, n: int, z: float = 1.959964) -> tuple[float, float]:

@@ -130,6 +130,8 @@ class Run:
         load_weights(model, read_tensors(path), path)
         model.tokenizer = self.task.vocabulary
         model.answers = tuple(self.task.answers)
+        task = self.task
+        model.reader = lambda text: task.question(text).inputs
         return cast(DepthModel, model.to(self.device).eval())
 
 

@@ -137,6 +137,23 @@ def test_a_difficulty_that_a_guess_does_as_well_on_is_not_on_the_frontier(stairc
     assert "hops solved beyond guessing: 1 after 1.0, 2 after 1.8 loops" in found.summary()
 
 
+@pytest.mark.parametrize("n_loops", [1, 2])
+def test_a_frontier_of_few_loops_is_drawn(walker, n_loops):
+    from analyses import compute_frontier
+
+    found = compute_frontier(walker("looped"), graph(n=4), n_loops=n_loops)
+    cells, controls = found.figure().data[:2]
+    assert list(cells.x) == list(range(1, n_loops + 1)) and len(controls.x) >= 1
+
+
+def test_blocks_without_attention_have_none_to_look_at(build):
+    from analyses import attention
+
+    nodes = dict(perception="nodes", readout="node_pair", positional_embedding_type="none")
+    with pytest.raises(ValueError, match="the blocks of family gnn have no attention"):
+        attention(build("gnn", **nodes), graph(n=2))
+
+
 def test_parts_of_a_batch_read_as_the_whole(walker):
     from analyses.compute_frontier import right_by_loop
     from analyses.parts import in_parts

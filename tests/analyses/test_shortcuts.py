@@ -111,3 +111,8 @@ def test_the_command_line_writes_the_analysis(graph_run, tmp_path, capsys):
     said = capsys.readouterr().out
     assert said.startswith("without reasoning on test, paper: boosted trees on 21 features")
     assert (tmp_path / "shortcuts.csv").exists()
+
+
+def test_a_task_that_names_no_features_says_so(world):
+    with pytest.raises(ValueError, match="TwoHop names no features"):
+        shortcuts(world)

@@ -242,6 +242,35 @@ def test_a_missing_or_misspelt_input_is_named(graph_model):
         graph_model(**inputs)
 
 
+@pytest.mark.parametrize("kind", [torch.long, torch.float32])
+def test_edges_may_be_written_as_numbers(graph_model, kind):
+    inputs = graph_inputs()
+    numbers = inputs | {"adjacency": inputs["adjacency"].to(kind)}
+    assert torch.equal(graph_model(**numbers), graph_model(**inputs))
+
+
+def test_edges_of_another_number_of_nodes_are_refused(graph_model):
+    inputs = graph_inputs()
+    with pytest.raises(ValueError, match=r"of shape \[\d+, 4, 4\] does not fit \d+ graphs of 5"):
+        graph_model(**inputs | {"adjacency": inputs["adjacency"][:, :4, :4]})
+
+
+def test_a_readout_without_the_nodes_asked_about_says_so(graph_model):
+    inputs = graph_inputs()
+    _, cache = graph_model.run_with_cache(**inputs)
+    with pytest.raises(ValueError, match="needs the input 'source_at'"):
+        graph_model.readout(cache[POST][-1])
+
+
+def test_a_loop_that_no_pass_runs_is_not_iterated(build):
+    model = build("depth_recurrent", max_loops=4)
+    said = torch.zeros(2, 5, 16)
+    with pytest.raises(ValueError, match=r"n_loops=5 is more than .*max_loops=4"):
+        model.iterate(said, 4, tokens=TOKENS)
+    with pytest.raises(ValueError, match="loop=-1 must be at least 0"):
+        model.iterate(said, -1, tokens=TOKENS)
+
+
 def test_a_yes_or_no_model_says_that_it_has_no_vocabulary(graph_model):
     for ask in (
         lambda: graph_model.W_U,

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from workbench.cache import UnknownHook
 from workbench.config import ConfigError
 from workbench.edits import EDITS, edit_hooks, parse_edits, to_plain
+from workbench.tasks import build_task
 
 POST, PRE = "recurrence.hook_state_post", "recurrence.hook_state_pre"
 ATTN, PATTERN = "blocks.0.hook_attn_out", "blocks.0.attn.hook_pattern"
@@ -228,6 +229,17 @@ def test_skip_leaves_the_state_as_it_was(speaker, batch):
     )
 
 
+def test_a_skipped_loop_adds_nothing_of_its_loop_embedding(speaker, batch):
+    model = speaker("depth_recurrent", n_loops=3)
+    _, cache = run(model, batch, {"do": "skip", "loops": [1]})
+    torch.testing.assert_close(cache[POST][1], cache[POST][0])
+
+
+def test_no_loop_of_a_model_that_halts_is_left_out(speaker, batch):
+    with pytest.raises(ConfigError, match="skip: a model that halts keeps more than its state"):
+        run(speaker("universal", halting="act"), batch, {"do": "skip", "loops": [1]})
+
+
 def test_skip_at_some_positions_leaves_the_others_free(speaker, batch):
     model = speaker("looped", n_loops=3)
     _, cache = run(model, batch, {"do": "skip", "loops": [1], "positions": "answer"})
@@ -394,6 +406,19 @@ def test_a_position_out_of_range_is_refused(model, batch, position):
         run(model, batch, {"do": "zero", "place": ATTN, "positions": [position]})
 
 
+def test_a_place_without_positions_has_none_to_choose(build):
+    task = build_task("reachability", n_train=40, n_valid=10, n_test=8)
+    parts = dict(perception="nodes", readout="node_pair", n_ctx=20, d_vocab=27)
+    model = build("universal", positional_embedding_type="none", **parts)
+    batch = task.batch("test", 4)
+    zero = {"do": "zero", "place": "head.hook_in"}
+    run(model, batch, zero)
+    with pytest.raises(ConfigError, match="head.hook_in has no positions to choose from"):
+        run(model, batch, zero | {"positions": [0]})
+    with pytest.raises(ConfigError, match="these questions have no bridge"):
+        run(model, batch, {"do": "zero", "place": ATTN, "positions": "bridge"})
+
+
 def test_a_place_that_is_not_there_is_answered_with_the_nearest(model, batch):
     with pytest.raises(UnknownHook, match=r"did you mean 'blocks\.0\.hook_attn_out'"):
         run(model, batch, {"do": "zero", "place": "blocks.0.hook_atn_out"})
@@ -438,6 +463,32 @@ def test_a_patch_looks_at_the_present_pass_alone(model, batch, world):
         first, second = model(**batch.inputs), model(**batch.inputs, n_loops=5)
     assert torch.equal(first, model(**batch.inputs))
     assert torch.equal(second, model(**batch.inputs, n_loops=5))
+
+
+@pytest.mark.parametrize(
+    "sizes, parts, question",
+    [
+        (
+            dict(name="reachability", n_train=40, n_valid=10, n_test=8),
+            dict(perception="nodes", readout="node_pair", n_ctx=20, d_vocab=27),
+            "A>B B>C : A C",
+        ),
+        (
+            dict(name="boolean", n_train=20, n_valid=6, n_test=6, max_length=64),
+            dict(perception="expression", readout="cls", n_ctx=64, d_vocab=9),
+            "!(T&F)|T",
+        ),
+    ],
+    ids=["graph", "expression"],
+)
+def test_a_question_to_patch_from_is_read_as_its_task_reads_it(build, sizes, parts, question):
+    task = build_task(sizes.pop("name"), **sizes)
+    model = build("depth_recurrent", positional_embedding_type="none", n_loops=3, **parts)
+    model.reader = lambda text: task.question(text).inputs
+    asked, other = task.question(question), task.question(question.replace("B", "D"))
+    _, cache = run(model, other, {"do": "patch", "place": POST, "question": question})
+    _, clean = run(model, asked)
+    torch.testing.assert_close(cache[POST], clean[POST])  # the source takes the fused path
 
 
 def test_patching_from_another_run_puts_its_states(speaker, recipe, batch, tmp_path):
@@ -485,6 +536,20 @@ def test_a_swap_changes_what_the_loops_say(speaker, batch):
     model = speaker("depth_recurrent", n_loops=3)
     swapped, _ = run(model, batch, {"do": "swap", "loops": [0, 1]})
     assert not torch.allclose(swapped, run(model, batch)[0])
+
+
+@pytest.mark.parametrize(
+    "edit, sentence",
+    [
+        ({"do": "swap", "loops": [0, 3]}, "no loop 3 to put elsewhere; this pass runs 3 loops"),
+        ({"do": "swap", "loops": [-1, 0]}, "no loop -1 to put elsewhere"),
+        ({"do": "repeat", "loops": [50]}, "no loop 50 to put elsewhere"),
+        ({"do": "repeat", "loops": [2]}, "repeat: loop 2 is the last of this pass"),
+    ],
+)
+def test_a_loop_that_is_not_run_has_no_place_in_the_order(speaker, batch, edit, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        run(speaker("universal", n_loops=3), batch, edit)
 
 
 @pytest.mark.parametrize("edit", [{"do": "repeat", "loops": [0]}, {"do": "swap", "loops": [0, 1]}])

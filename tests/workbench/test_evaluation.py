@@ -1,6 +1,6 @@
 import pytest
 
-from workbench.evaluation import wilson
+from workbench.evaluation import in_words, wilson
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,23 @@ def test_the_interval_is_wilsons(right, n, low, high):
 def test_the_interval_holds_the_share_and_stays_within_0_and_1(right):
     low, high = wilson(right, 100)
     assert -1e-12 <= low <= right / 100 <= high <= 1 + 1e-12
+
+
+def test_in_words_the_best_guesses_stand_first_and_no_more_than_three():
+    found = {
+        "run": "tiny",
+        "split": "test",
+        "n": 8,
+        "accuracy": 0.75,
+        "accuracy_interval": [0.5, 1.0],
+        "accuracy_by_loop": [0.5, 0.75],
+        "accuracy_by_difficulty": {"1": 1.0, "3": 0.5},
+        "majority_rate": 0.5,
+        "shortcuts": {"nodes": 0.5, "edges": 0.625, "degrees": 0.75, "ancestors": 0.6},
+    }
+    assert in_words(found, "hops").splitlines() == [
+        "tiny on test: 0.7500 [0.5000, 1.0000] of 8",
+        "after each loop: 0.5000, 0.7500",
+        "by hops: 1: 1.0000; 3: 0.5000",
+        "commonest answer 0.5000; at most, degrees 0.7500; edges 0.6250; ancestors 0.6000",
+    ]

@@ -106,6 +106,12 @@ def test_shares_that_do_not_add_up_are_refused(file):
     )
 
 
+def test_a_group_that_does_not_go_together_is_named_without_its_content(file):
+    assert refusal(file, "training.loops=[8, 5]") == (
+        "recipe small.yaml: training: loops=[8, 5] must be [least, most], least from 1 on"
+    )
+
+
 def test_a_file_without_keys_is_refused(file):
     file.write_text("just words")
     assert "holds no keys" in refusal(file)
@@ -138,3 +144,48 @@ def test_a_resolved_recipe_says_everything(recipe):
 def test_a_vocabulary_too_small_for_the_task_is_refused(recipe):
     with pytest.raises(ConfigError, match="needs d_vocab=17 and n_ctx=3; the recipe has 16 and 3"):
         resolve(recipe(model_changes={"d_vocab": 16}))
+
+
+GRAPHS = {"name": "reachability", "n_train": 40, "n_valid": 10, "n_test": 8}
+
+
+def graph_recipe(model=None, **training):
+    shape = dict(family="universal", d_model=16, n_heads=2, n_layers=1, d_mlp=32, max_loops=6)
+    data = {
+        "name": "graphs",
+        "task": GRAPHS,
+        "model": shape | (model or {}),
+        "training": {"steps": 1} | training,
+    }
+    return parse(Recipe, data, "graphs")
+
+
+@pytest.mark.parametrize(
+    "part, sentence",
+    [
+        ({"perception": "causal"}, "'causal' does not take this task's questions; 'nodes' does"),
+        ({"readout": "vocabulary"}, "with yes or no, which readout 'vocabulary' does not give"),
+        ({"readout": "node_pear"}, "no readout 'node_pear'; did you mean 'node_pair'?"),
+    ],
+)
+def test_a_part_that_does_not_fit_the_task_is_refused(part, sentence):
+    with pytest.raises(ConfigError) as error:
+        resolve(graph_recipe(part))
+    assert sentence in str(error.value)
+
+
+def test_a_yes_or_no_is_no_answer_to_a_task_of_words(recipe):
+    with pytest.raises(ConfigError, match="with a word, which readout 'cls' does not give"):
+        resolve(recipe(model_changes={"readout": "cls"}))
+
+
+def test_training_loops_beyond_the_table_are_refused():
+    with pytest.raises(ConfigError, match=r"training.loops=\[5, 30\] is more than .*max_loops=6"):
+        resolve(graph_recipe(loops=[5, 30]))
+
+
+def test_a_resolved_recipe_says_how_many_loops_training_runs():
+    assert resolve(graph_recipe(loops=[2, 5]))[1].model["trained_loops"] == 5
+    assert resolve(graph_recipe())[1].model["trained_loops"] == 2
+    told = resolve(graph_recipe({"trained_loops": 3}))[1]
+    assert told.model["trained_loops"] == 3

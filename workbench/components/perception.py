@@ -112,7 +112,15 @@ class Nodes(Perception):
 
     def context(self, tokens: Tensor, attention_mask: Tensor | None, inputs: Inputs) -> Context:
         positions, allowed = real_positions(tokens, attention_mask)
-        incoming = inputs["adjacency"].transpose(1, 2)[:, None]  # [batch 1 query_pos key_pos]
+        n_batch, n_pos = tokens.shape
+        edges = inputs["adjacency"]
+        if edges.shape != (n_batch, n_pos, n_pos):
+            raise ValueError(
+                f"adjacency of shape {list(edges.shape)} does not fit {n_batch} graphs of "
+                f"{n_pos} nodes"
+            )
+        # As numbers 0 and 1 the edges would be a bias on scores, and no mask
+        incoming = edges.bool().transpose(1, 2)[:, None]  # [batch 1 query_pos key_pos]
         itself = torch.eye(tokens.shape[1], dtype=torch.bool, device=tokens.device)
         return Context(positions, (allowed & incoming) | itself)
 

@@ -14,6 +14,7 @@ from workbench.tasks.batch import Batch
 
 STATE_PRE = "recurrence.hook_state_pre"
 STATE_POST = "recurrence.hook_state_post"
+LOOP_EMBED = "recurrence.hook_loop_embed"
 PER_QUERY = ("hook_attn_scores", "hook_pattern")  # [batch head query_pos key_pos]
 Positions = list[int] | Literal["bridge", "answer"]
 CompiledHooks = list[tuple[str, HookFn | AtLoop]]
@@ -58,6 +59,8 @@ def chosen_positions(positions: Positions | None, batch: Batch) -> Bool[Tensor, 
     if positions == "answer":
         chosen.scatter_(1, batch.read_at[:, None], True)
     elif positions == "bridge":
+        if not batch.bridge.shape[1]:
+            raise ConfigError("these questions have no bridge; say positions by number, or answer")
         # −1 marks an absent bridge; it lands in the spare column
         at = batch.bridge_at.where(batch.bridge_at >= 0, torch.full_like(batch.bridge_at, n_pos))
         chosen.scatter_(1, at, True)
@@ -74,7 +77,13 @@ def chosen_positions(positions: Positions | None, batch: Batch) -> Bool[Tensor, 
 
 
 def where(chosen: Tensor, changed: Tensor, tensor: Tensor, place: str) -> Tensor:
-    """`changed` at the chosen rows and positions, `tensor` elsewhere."""
+    """`changed` at the chosen rows and positions, `tensor` elsewhere.
+
+    Raises:
+        ConfigError: The place has no position axis.
+    """
+    if not place.endswith(PER_QUERY) and tensor.shape[:2] != chosen.shape:
+        raise ConfigError(f"{place} has no positions to choose from; leave positions out")
     if place.endswith(PER_QUERY):
         return torch.where(chosen[:, None, :, None], changed, tensor)
     return torch.where(chosen.view(*chosen.shape, *[1] * (tensor.ndim - 2)), changed, tensor)

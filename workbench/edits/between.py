@@ -8,6 +8,7 @@ from torch import Tensor
 from workbench.components.norm import rms_normalize
 from workbench.config import ConfigError
 from workbench.edits.base import (
+    LOOP_EMBED,
     STATE_POST,
     STATE_PRE,
     CompiledHooks,
@@ -19,6 +20,7 @@ from workbench.edits.base import (
 from workbench.hooks import HookPoint, at_loop, loop_of
 from workbench.models.depth import DepthModel
 from workbench.recurrence.phi import Phi
+from workbench.recurrence.update import LoopEmbedded
 from workbench.tasks.batch import Batch
 
 
@@ -82,7 +84,7 @@ class Realign(Edit):
 
 
 class Skip(Edit):
-    """Leave the state as it was: the blocks of these loops change nothing."""
+    """Leave the state as it was: these loops change nothing, nor does what they are told."""
 
     do: Literal["skip"] = "skip"
 
@@ -93,15 +95,27 @@ class Skip(Edit):
         return self
 
     def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
+        if not model.recurrence.state_is_all:
+            raise ConfigError(
+                "skip: a model that halts keeps more than its state from loop to loop; "
+                "leave no loop of it out"
+            )
         chosen = chosen_positions(self.positions, batch)
         held: dict[str, Tensor] = {}
 
+        def hold_told(tensor: Tensor, /, *, hook: HookPoint) -> None:
+            held["told"] = tensor
+
         def hold(tensor: Tensor, /, *, hook: HookPoint) -> None:
-            held["state"] = tensor
+            # The blocks start from the state and what the loop is told
+            held["state"] = tensor - held["told"] if "told" in held else tensor
 
         def restore(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
             state = held["state"]
             return state if chosen is None else where(chosen, state, tensor, STATE_POST)
 
         loops = self.loops or []
-        return [(STATE_PRE, at_loop(hold, loops)), (STATE_POST, at_loop(restore, loops))]
+        listeners = [(STATE_PRE, at_loop(hold, loops)), (STATE_POST, at_loop(restore, loops))]
+        if isinstance(model.recurrence, LoopEmbedded):
+            listeners.insert(0, (LOOP_EMBED, at_loop(hold_told, loops)))
+        return [*listeners]

@@ -11,13 +11,11 @@ from pydantic import model_validator
 from torch import Tensor
 
 from workbench.config import ConfigError
-from workbench.edits.base import CompiledHooks, Edit
+from workbench.edits.base import LOOP_EMBED, CompiledHooks, Edit
 from workbench.hooks import HookPoint, loop_of
 from workbench.models.depth import DepthModel
 from workbench.recurrence.update import LoopEmbedded
 from workbench.tasks.batch import Batch
-
-LOOP_EMBED = "recurrence.hook_loop_embed"
 
 
 class Reorder(Edit):
@@ -33,6 +31,19 @@ class Reorder(Edit):
     def told(self, loop: int) -> int:
         """The number that a loop is told."""
 
+    def check_within(self, n_loops: int) -> None:
+        """Refuse loops that a forward pass does not run.
+
+        Raises:
+            ConfigError: There is no such loop.
+        """
+        for loop in self.loops or ():
+            if not 0 <= loop < n_loops:
+                raise ConfigError(
+                    f"there is no loop {loop} to put elsewhere; this pass runs {n_loops} loops, "
+                    f"numbered 0 to {n_loops - 1}"
+                )
+
     def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
         recurrence = model.recurrence
         if not isinstance(recurrence, LoopEmbedded):
@@ -42,6 +53,7 @@ class Reorder(Edit):
             )
 
         def tell(tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
+            self.check_within(hook.clock.n_loops)
             loop = loop_of(hook)
             if loop is None or self.told(loop) == loop:
                 return None
@@ -65,6 +77,13 @@ class Repeat(Reorder):
             raise ValueError("repeat: name the one loop to repeat")
         self.check_at_least(1, "times")
         return self
+
+    def check_within(self, n_loops: int) -> None:
+        super().check_within(n_loops)
+        if self.loops == [n_loops - 1]:
+            raise ConfigError(
+                f"repeat: loop {n_loops - 1} is the last of this pass; ask for more loops"
+            )
 
     def told(self, loop: int) -> int:
         (again,) = self.loops or [0]

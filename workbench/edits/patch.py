@@ -53,7 +53,7 @@ class Patch(Edit):
         twin = other.twin()
         inputs: dict[str, Any] = batch.inputs
         if self.question is not None:
-            inputs = {"tokens": model.to_tokens(self.question)}
+            inputs = model.ask(self.question)
 
         # A place before the loops fires before the clock knows how many there will be
         early = not self.place.startswith(("blocks.", "recurrence.", "coda.", "ln_final."))

@@ -53,6 +53,8 @@ class LatentModel(NamedModel, ABC):
         self.clock = LoopClock()
         self.tokenizer: WordVocabulary | None = None
         self.answers: tuple[str, ...] | None = None  # what the numbers of answers stand for
+        # How a task reads a typed question: its inputs. A function, which copies do not copy
+        self.reader: Callable[[str], dict[str, Tensor]] | None = None
         self.embed = Embed(cfg)
         self.hook_embed = HookPoint()  # [batch pos d_model]
         if cfg.positional_embedding_type == "standard":
@@ -220,5 +222,5 @@ class LatentModel(NamedModel, ABC):
     def untrained(self: Model, seed: int = 0) -> Model:
         """A model of the same shape with fresh weights: the control of many analyses."""
         model = fresh(lambda: type(self)(self.cfg), seed).to(self.device)
-        model.tokenizer, model.answers = self.tokenizer, self.answers
+        model.tokenizer, model.answers, model.reader = self.tokenizer, self.answers, self.reader
         return model.eval()

@@ -4,6 +4,7 @@ state ← prelude(embedding);  state ← recurrence(state, blocks(state)) × K; 
 """
 
 from abc import abstractmethod
+from collections.abc import Collection
 from typing import cast
 
 import torch
@@ -79,7 +80,7 @@ class DepthModel(LatentModel):
                 than the loop embedding holds; an input is missing or unknown.
         """
         self._check(tokens, inputs)
-        loops = self._loops_by_row(n_loops)
+        loops = self._loops_by_row(n_loops, len(tokens))
         where = self.perception.context(tokens, attention_mask, inputs)
         embedding = self._embed(tokens, where, inputs)
         state = embedding.place(embedding.tokens)
@@ -138,9 +139,13 @@ class DepthModel(LatentModel):
             **inputs: As for `forward`.
 
         Raises:
-            ValueError: The recurrence keeps more than its state, as one that halts does.
+            ValueError: The recurrence keeps more than its state, as one that halts does; or no
+                pass can run that loop.
         """
         self._check(tokens, inputs)
+        if loop < 0:
+            raise ValueError(f"loop={loop} must be at least 0")
+        self._loops_by_row(loop + 1, len(tokens))
         if not self.recurrence.state_is_all:
             raise ValueError("a recurrence that halts keeps more than its state from loop to loop")
         where = self.perception.context(tokens, attention_mask, inputs)
@@ -170,6 +175,9 @@ class DepthModel(LatentModel):
             attention_mask: As for `forward`; only a coda needs it.
             logits_at: As for `forward`.
             **inputs: As for `forward`.
+
+        Raises:
+            ValueError: An input that the readout takes is missing.
         """
         if len(self.coda):
             shape = torch.zeros(state.shape[:2], dtype=torch.long, device=state.device)
@@ -177,6 +185,7 @@ class DepthModel(LatentModel):
             for block in self.coda:
                 state = block(state, where)
         if self.head is not None:
+            need(self.head.takes, inputs)
             at = {} if logits_at is None else {"logits_at": logits_at}
             return cast(Tensor, self.head(state, inputs | at))
         if logits_at is None:
@@ -212,8 +221,13 @@ class DepthModel(LatentModel):
         else:
             self.clock.valid = torch.arange(n_loops, device=loops.device)[:, None] < loops
 
-    def _loops_by_row(self, n_loops: int | Tensor | None) -> int | Tensor:
+    def _loops_by_row(self, n_loops: int | Tensor | None, n_batch: int) -> int | Tensor:
         loops = self.n_loops if n_loops is None else n_loops
+        if isinstance(loops, Tensor) and loops.shape != (n_batch,):
+            raise ValueError(
+                f"n_loops of shape {list(loops.shape)} must hold a number for each of the "
+                f"{n_batch} rows"
+            )
         if isinstance(loops, Tensor) and bool((loops == loops[0]).all()):
             loops = int(loops[0])
         fewest = loops if isinstance(loops, int) else int(loops.min())
@@ -236,8 +250,7 @@ class DepthModel(LatentModel):
         wanted = set(self.perception.takes)
         if self.head is not None:
             wanted |= set(self.head.takes)
-        for name in wanted - inputs.keys():
-            raise ValueError(f"this model needs the input {name!r}; give it `**batch.inputs`")
+        need(wanted, inputs)
         for name in inputs.keys() - wanted:
             if name not in ("source_at", "target_at"):  # a batch may say more than a readout asks
                 raise TypeError(f"forward takes no input {name!r}; {nearest(name, wanted)}")
@@ -262,3 +275,13 @@ class DepthModel(LatentModel):
             logits = self(sequence, **inputs)[:, -1]
             sequence = torch.cat((sequence, logits.argmax(-1, keepdim=True)), dim=1)
         return sequence
+
+
+def need(names: Collection[str], inputs: Collection[str]) -> None:
+    """Refuse inputs that lack one that is needed.
+
+    Raises:
+        ValueError: One is missing.
+    """
+    for name in sorted(set(names) - set(inputs)):
+        raise ValueError(f"this model needs the input {name!r}; give it `**batch.inputs`")

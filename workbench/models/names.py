@@ -1,6 +1,6 @@
 """Weights and words under the names that TransformerLens gives them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import torch
@@ -19,6 +19,7 @@ class NamedModel(HookedRootModule):
 
     cfg: ModelConfig
     tokenizer: WordVocabulary | None
+    reader: Callable[[str], dict[str, Tensor]] | None
     embed: Embed
     pos_embed: PosEmbed
     blocks: nn.ModuleList
@@ -105,6 +106,18 @@ class NamedModel(HookedRootModule):
                 f"texts of {lengths} words do not fit one tensor; batch them by length"
             )
         return torch.tensor(rows, device=self.device)
+
+    def ask(self, question: str) -> dict[str, Tensor]:
+        """Inputs of one typed question, as the model's task reads it: `model(**model.ask(text))`.
+
+        A model that was given a vocabulary alone takes the words for the whole question.
+
+        Raises:
+            ValueError: The text is no question of the task, or the model has no vocabulary.
+        """
+        if self.reader is None:
+            return {"tokens": self.to_tokens(question)}
+        return {name: tensor.to(self.device) for name, tensor in self.reader(question).items()}
 
     def to_string(self, tokens: Tensor | Sequence[int]) -> str | list[str]:
         """Words of token ids, joined by spaces; a list of lines for a batch."""

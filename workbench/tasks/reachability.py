@@ -85,7 +85,12 @@ class ReachabilityConfig(StrictModel):
         self.check_at_least(1, "train_hops_min")
         self.check_at_least(self.train_hops_min, "train_hops_max")
         self.check_at_least(3, "nodes_min")
-        self.check_at_least(max(self.nodes_min, self.train_hops_max + 2), "nodes_max")
+        self.check_at_least(self.nodes_min, "nodes_max")
+        if self.nodes_max < self.train_hops_max + 2:
+            raise ValueError(
+                f"train_hops_max={self.train_hops_max} needs graphs of {self.train_hops_max + 2} "
+                f"nodes; nodes_max={self.nodes_max}"
+            )
         if self.nodes_max > WIDEST:
             raise ValueError(f"nodes_max={self.nodes_max} must be at most {WIDEST}")
         most = WIDEST - 2

@@ -1,7 +1,10 @@
-"""A recipe with every value written out, checked against its task."""
+"""What a recipe leaves open is filled in by its task; what does not fit its task is refused."""
 
-from workbench.config import ConfigError, nearest
+from workbench.components.perception import PERCEPTIONS
+from workbench.components.readout import READOUTS
+from workbench.config import ConfigError, ModelConfig, nearest
 from workbench.models import model_config
+from workbench.models.base import part
 from workbench.models.depth_recurrent import LoopTableConfig
 from workbench.recipe import Recipe, commit, versions
 from workbench.tasks import Task, task_from
@@ -12,17 +15,16 @@ def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
     task = task_from(recipe.task, recipe.seed)
     given = {"d_vocab": task.d_vocab, "n_ctx": task.n_ctx}
     shape = given | {"perception": task.perception, "readout": task.readout} | recipe.model
-    if shape["d_vocab"] < task.d_vocab or shape["n_ctx"] < task.n_ctx:
+    cfg = model_config(shape)
+    if cfg.d_vocab < task.d_vocab or cfg.n_ctx < task.n_ctx:
         raise ConfigError(
             f"the task needs d_vocab={task.d_vocab} and n_ctx={task.n_ctx}; the recipe has "
-            f"{shape['d_vocab']} and {shape['n_ctx']}"
+            f"{cfg.d_vocab} and {cfg.n_ctx}"
         )
     check_splits(recipe, task)
-    cfg = model_config(shape)
-    if isinstance(cfg, LoopTableConfig) and cfg.trained_loops is None:
-        loops = recipe.training.loops
-        most = max(loops) if isinstance(loops, list) else cfg.n_loops
-        cfg = model_config(cfg.model_dump() | {"trained_loops": most})
+    check_parts(cfg, task)
+    if isinstance(cfg, LoopTableConfig):
+        cfg = with_trained_loops(cfg, recipe.training.loops)
     sizes = {"name": recipe.task["name"]} | task.cfg.model_dump()
     return task, recipe.model_copy(
         update={
@@ -32,6 +34,36 @@ def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
             "commit": commit(),
         }
     )
+
+
+def with_trained_loops(cfg: LoopTableConfig, loops: str | list[int]) -> LoopTableConfig:
+    """The config, saying how many loops training runs unless it does already."""
+    most = max(loops) if isinstance(loops, list) else cfg.n_loops
+    if most > cfg.max_loops:
+        raise ConfigError(
+            f"training.loops={loops} is more than the loop embedding has rows for "
+            f"(model.max_loops={cfg.max_loops})"
+        )
+    return cfg if cfg.trained_loops else cfg.model_copy(update={"trained_loops": most})
+
+
+def check_parts(cfg: ModelConfig, task: Task) -> None:
+    """Refuse a perception or a readout that the task's questions do not serve."""
+    perception, own_perception = (
+        part(PERCEPTIONS, name, "perception") for name in (cfg.perception, task.perception)
+    )
+    readout, own_readout = (part(READOUTS, name, "readout") for name in (cfg.readout, task.readout))
+    if perception.takes != own_perception.takes:
+        raise ConfigError(
+            f"perception {cfg.perception!r} does not take this task's questions; "
+            f"{task.perception!r} does"
+        )
+    if (readout is None) != (own_readout is None):
+        answers = "with a word" if own_readout is None else "with yes or no"
+        raise ConfigError(
+            f"the task answers {answers}, which readout {cfg.readout!r} does not give; "
+            f"{task.readout!r} does"
+        )
 
 
 def check_splits(recipe: Recipe, task: Task) -> None:

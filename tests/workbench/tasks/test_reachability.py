@@ -326,7 +326,7 @@ def test_what_is_no_question_is_refused(task, text, message):
         ({"train_hops_max": 0}, "train_hops_max=0 must be at least 1"),
         ({"nodes_max": 6}, "nodes_max=6 must be at least 8"),
         ({"nodes_max": 21}, "nodes_max=21 must be at most 20"),
-        ({"train_hops_max": 15}, "nodes_max=16 must be at least 17"),
+        ({"train_hops_max": 15}, "train_hops_max=15 needs graphs of 17 nodes; nodes_max=16"),
         ({"test_hops": [1, 19]}, "test_hops=[1, 19] must be numbers from 1 to 18"),
         ({"test_hops": [3, 3]}, "test_hops=[3, 3] names a number of hops twice"),
     ],
