@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from analyses.frontier import best_once_enough, fit, resampled, solvable
-from analyses.labels import loop_label
+from analyses.labels import level_label, loop_label
 from analyses.parts import in_parts, most_loops
 from analyses.result import Result
 from analyses.trained import Trained
@@ -116,10 +116,10 @@ class ComputeFrontier(Result):
         for name, found in (("in", self.in_range), ("beyond", self.beyond_range)):
             if found.value == found.value:
                 parts.append(f"accuracy {name} the trained range {found}")
-        hardest = int(self.levels[-1])
-        parts.append(f"one loop at {hardest} {self.unit} {self.one_loop_hardest}")
+        hardest = level_label(int(self.levels[-1]), self.unit)
+        parts.append(f"after one loop at {hardest} {self.one_loop_hardest}")
         if self.shortcut_name is not None:
-            parts.append(f"without reasoning {self.shortcut[-1]:.2f} ({self.shortcut_name})")
+            parts.append(f"there without reasoning {self.shortcut[-1]:.2f} ({self.shortcut_name})")
         return "; ".join(parts) + f" (n={int(self.n.sum())})"
 
 

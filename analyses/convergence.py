@@ -121,7 +121,7 @@ class Convergence(Result):
     def summary(self) -> str:
         mean, low, high = self.radius[:, -1].tolist()
         n_loops = self.step.shape[1] + 1
-        when = "never" if self.settled is None else f"first in loop {self.settled + 1}"
+        when = "in none" if self.settled is None else f"first in loop {self.settled + 1}"
         return (
             f"a loop changes the state by less than {SETTLED:.0%} {when} of {n_loops}; the last by "
             f"{self.step[0, -1]:.3f}; spectral radius after loop {self.at[-1] + 1} {mean:.3f} "

@@ -13,6 +13,11 @@ def loop_labels(n_loops: int, with_input: bool = False) -> list[str]:
     return [loop_label(loop) for loop in range(-1 if with_input else 0, n_loops)]
 
 
+def level_label(level: int, unit: str) -> str:
+    """A difficulty with its unit: `12 hops`, `depth 8`."""
+    return f"{level} {unit}" if unit.endswith("s") else f"{unit} {level}"
+
+
 def literal(text: str) -> str:
     """A text as plotly shows it literally, tags included."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

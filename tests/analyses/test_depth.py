@@ -247,7 +247,7 @@ def test_a_loop_that_halves_the_way_converges_by_halves(walker):
     steps = [2.0**-r / (1 + 2.0 ** -(r - 1)) for r in range(2, 7)]
     torch.testing.assert_close(found.step[0], torch.tensor(steps))
     assert found.radius[0, 0] < 1e-6
-    assert found.settled is None and "never of 6" in found.summary()
+    assert found.settled is None and "in none of 6" in found.summary()
 
 
 def test_attention_on_a_graph_is_compared_with_looking_evenly(walker):
