@@ -9,6 +9,7 @@ from workbench.recurrence.update import GatedUpdate, LoopEmbedded
 from workbench.runs import Run
 
 ROWS = 16_000  # more than any test split has
+FEW = 100  # where many passes are made over the same rows
 SHOWN = (1, 2, 3, 5, 8, 12, 15, 20)  # loops that a table shows
 
 
@@ -26,13 +27,17 @@ def _frontiers(runs: list[Run]) -> Iterator[str]:
         "`guess` is the best that does not reason: a boosted tree on the local features of the "
         "training rows, measured on the same test rows. Difficulties trained on are in bold.\n"
     )
-    found = {run.path: analyse("compute_frontier", run, n=ROWS).result for run in runs}
+    looped = [run for run in runs if isinstance(run.model.recurrence, LoopEmbedded)]
+    found = {
+        run.path: analyse("compute_frontier", run, n=ROWS, n_loops=None if run in looped else 1)
+        for run in runs
+    }
     for run in runs:
-        frontier = found[run.path]
+        frontier = found[run.path].result
         assert isinstance(frontier, ComputeFrontier)
         yield from _grid(run, frontier)
     yield "\nIn one line each (95 % bootstrap over questions):\n"
-    yield from (f"- `{run.name}`: {found[run.path].summary()}" for run in runs)
+    yield from (f"- `{run.name}`: {found[run.path].summary()}" for run in looped)
 
 
 def _grid(run: Run, found: ComputeFrontier) -> Iterator[str]:
@@ -57,12 +62,13 @@ def _shortcuts(runs: list[Run]) -> Iterator[str]:
 
 def _loops(runs: list[Run]) -> Iterator[str]:
     looped = [run for run in runs if isinstance(run.model.recurrence, LoopEmbedded)]
-    yield "\n## Depth: do the states settle?\n\n`workbench analyse convergence RUN`\n"
-    yield from (f"- `{run.name}`: {analyse('convergence', run).summary()}" for run in looped)
+    yield f"\n## Depth: do the states settle?\n\n`workbench analyse convergence RUN --n {FEW}`\n"
+    yield from (f"- `{run.name}`: {analyse('convergence', run, n=FEW).summary()}" for run in looped)
     gated = [run for run in runs if isinstance(run.model.recurrence, GatedUpdate)]
     yield "\n## Depth: the update gate\n\n`workbench analyse gate_maps RUN --split test`\n"
     for run in gated:
         found = analyse("gate_maps", run, split=run.task.default_split)
         yield f"- `{run.name}`: {found.summary()}"
-    yield "\n## Depth: gradients by loop\n\n`workbench analyse gradient_highway RUN`\n"
-    yield from (f"- `{run.name}`: {analyse('gradient_highway', run).summary()}" for run in gated)
+    yield f"\n## Depth: gradients by loop\n\n`workbench analyse gradient_highway RUN --n {FEW}`\n"
+    for run in gated:
+        yield f"- `{run.name}`: {analyse('gradient_highway', run, n=FEW).summary()}"
