@@ -229,11 +229,11 @@ def test_analyse_takes_one_typed_question(say):
         ),
         (
             ["analyse", "training_curves", "run", "--step", "2", "--question", "A1 r1"],
-            "training_curves reads the history of a run, where step, question say nothing",
+            "training_curves looks at a run as a whole, where step, question say nothing",
         ),
         (
             ["analyse", "stage_collapse", "run", "--split", "test_id", "--loops", "3"],
-            "stage_collapse reads the history of a run, where split, loops say nothing",
+            "stage_collapse looks at a run as a whole, where loops, split say nothing",
         ),
         (
             ["train", "tiny.yaml", "--plan", "--set", "training.measure.splits=[test_odd]"],
