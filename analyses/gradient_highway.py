@@ -28,6 +28,7 @@ GATES: dict[str, dict[str, Any]] = {
     "no gate": {"family": "universal"},
 }
 SCALES = {"": None, ", LayerScale 1e-4": 1e-4}
+FAINT = 1e-6  # of the largest gradient: less in the last loop is none, as where all have halted
 KINDS = {
     gate + scale: changes | {"layer_scale": factor}
     for scale, factor in SCALES.items()
@@ -107,9 +108,11 @@ class GradientHighway(Result):
             f"{kind} {self.share[i, 0]:.3g} [{self.low[i, 0]:.3g}, {self.high[i, 0]:.3g}]"
             for i, kind in enumerate(self.kinds)
         ]
+        known = bool(self.trained[0].isfinite())
+        own = f"{self.trained[0]:.3g}" if known else "none, for its last loop gets no gradient"
         return (
             f"gradient after loop 1 relative to loop {self.share.shape[1]}: {'; '.join(parts)}; "
-            f"this model {self.trained[0]:.3g} ({self.n_seeds} seeds; n={self.n})"
+            f"this model {own} ({self.n_seeds} seeds; n={self.n})"
         )
 
 
@@ -146,7 +149,7 @@ def gradient_highway(
         low=low,
         high=high,
         norm=norms.mean(1).exp(),
-        trained=own / own[-1],
+        trained=(own / own[-1]).where(own[-1] > FAINT * own.max(), torch.nan),
         trained_norm=own,
         kinds=tuple(KINDS),
         family=model.cfg.family,
