@@ -150,7 +150,8 @@ def test_an_expression_loop_by_loop(tab):
 @pytest.mark.parametrize("run", RUNS)
 def test_every_run_opens(tab, run):
     tab.goto(f"/question?run={run}")
-    expect(figures(tab)).to_have_count(3)
+    # a text is too long for a map of attention; a graph network has neither attention nor a gate
+    expect(figures(tab)).to_have_count({"kinship-small": 2, "reachability-gnn": 1}.get(run, 3))
     settle(tab)
 
 
