@@ -20,6 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from analyses.labels import level_label
 from analyses.result import Result
 from workbench.evaluation import wilson
 from workbench.runs import Run
@@ -140,9 +141,23 @@ class Shortcuts(Result):
             )
             parts.append(
                 f"{version}: boosted trees on {len(self.guesses) - 2} features {every}, best "
-                f"feature ({self.guesses[best]}) {best_share}, commonest answer {floor}"
+                f"feature ({self.guesses[best]}) {best_share}, commonest answer {floor}; trees "
+                f"above it {self._where_above(i)}"
             )
         return f"without reasoning on {self.split}, {'; '.join(parts)}"
+
+    def _where_above(self, version: int) -> str:
+        """At which difficulties the trees' whole interval lies above the commonest answer."""
+        trees, floor = self.guesses.index(ALL), self.guesses.index(MAJORITY)
+        above = self.low[version, trees] > self.accuracy[version, floor]
+        if bool(above.all()):
+            return "everywhere"
+        at = [
+            level_label(d, self.unit)
+            for d, is_above in zip(self.difficulties, above, strict=True)
+            if is_above
+        ]
+        return f"at {', '.join(at)}" if at else "nowhere"
 
 
 def shortcuts(run: Run | Task, *, split: str | None = None) -> Shortcuts:
