@@ -30,10 +30,10 @@ def runs(args: argparse.Namespace) -> None:
         try:
             run = load_run(path)
         except ValueError as error:
-            print(f"{name:32} cannot be read: {error}")
+            print(f"{name:34} cannot be read: {error}")
             continue
         how = f"{run.recipe.training.steps:,} steps" if run.is_finished else state(run)
-        print(f"{name:32} {run.recipe.model['family']:12} {run.recipe.task['name']:10} {how}")
+        print(f"{name:34} {run.recipe.model['family']:16} {run.recipe.task['name']:13} {how}")
 
 
 def recipes(args: argparse.Namespace) -> None:
