@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from inspect import signature
@@ -260,6 +261,10 @@ def main(argv: list[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     try:
         args.run_verb(args)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, `head` for one, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         further = "; `--resume` goes on" if args.verb == "train" else ""
         print(f"workbench {args.verb}: stopped{further}", file=sys.stderr)

@@ -296,3 +296,14 @@ def test_the_page_is_open_to_this_machine_alone_wherever_it_is_started(tmp_path,
     assert opened[0][0].endswith("app/streamlit_app.py")
     assert config.get_option("server.address") == "localhost"
     assert not config.get_option("browser.gatherUsageStats")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    import subprocess
+    import sys
+
+    words = [sys.executable, "-m", "workbench.cli", "recipes"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        run.stdout.close()
+        complaint = run.stderr.read()
+    assert (run.returncode, complaint) == (0, "")
