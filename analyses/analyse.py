@@ -108,15 +108,7 @@ def analyse(
         raise ConfigError("split and question both say which rows to look at; give one of the two")
     if _is_of_a_run(function):
         unused = {"step": step, "question": question, "loops": n_loops, "edits": edits or None}
-        if not _takes_a_split(function):
-            unused["split"] = split
-        _refuse_unused(name, unused)
-        asked = (split or run.task.default_split) if _takes_a_split(function) else None
-        result = function(run, **({} if asked is None else {"split": asked}), **options)
-        plain = Provenance(
-            run.name, run.recipe.name, None, asked, None, None, [], None, seed, options
-        )
-        return Analysed(name, result, plain)
+        return _of_a_run(name, function, run, split, unused, seed, options)
     step = run.loaded_step(step)
     if model is None:
         model = run.model if step is None else run.model_at(step)
@@ -131,23 +123,26 @@ def analyse(
     with model.hooks(fwd_hooks=edit_hooks(made, model, rows)):
         supplied = _supplied(function, run, where)
         result = function(model, batches, n_loops=n_loops, **supplied, **options)
-    count, plain_edits = None if question else n, to_plain(made)
-    return Analysed(
-        name,
-        result,
-        Provenance(
-            run.name,
-            run.recipe.name,
-            step,
-            where,
-            question,
-            n_loops,
-            plain_edits,
-            count,
-            seed,
-            options,
-        ),
-    )
+    asked = (step, where, question, n_loops, to_plain(made), None if question else n, seed)
+    return Analysed(name, result, Provenance(run.name, run.recipe.name, *asked, options))
+
+
+def _of_a_run(
+    name: str,
+    function: Callable[..., Result],
+    run: Run,
+    split: str | None,
+    unused: dict[str, Any],
+    seed: int,
+    options: dict[str, Any],
+) -> Analysed:
+    """An analysis that looks at a run as a whole, at one split of its task at most."""
+    takes_a_split = "split" in inspect.signature(function).parameters
+    _refuse_unused(name, unused if takes_a_split else unused | {"split": split})
+    where = (split or run.task.default_split) if takes_a_split else None
+    result = function(run, **({"split": where} if takes_a_split else {}), **options)
+    plain = Provenance(run.name, run.recipe.name, None, where, None, None, [], None, seed, options)
+    return Analysed(name, result, plain)
 
 
 def _supplied(
@@ -197,10 +192,6 @@ def _default_split(name: str, run: Run) -> str:
 def _is_of_a_run(function: Callable[..., Result]) -> bool:
     """Whether an analysis asks a run as a whole rather than a model about some rows."""
     return "run" in inspect.signature(function).parameters
-
-
-def _takes_a_split(function: Callable[..., Result]) -> bool:
-    return "split" in inspect.signature(function).parameters
 
 
 def _check_options(name: str, function: Callable[..., Result], options: Mapping[str, Any]) -> None:

@@ -1,11 +1,11 @@
 """A round of message passing (Gilmer et al. 2017), in the frame of a transformer's block."""
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from workbench.components.attention import Context, causal
+from workbench.components.mlp import ACTIVATIONS
 from workbench.components.norm import norm
 from workbench.config import ModelConfig
 from workbench.hooks import HookPoint
@@ -25,6 +25,7 @@ class MessageBlock(nn.Module):
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__()
         d, wide = cfg.d_model, cfg.d_mlp
+        self.act = ACTIVATIONS[cfg.act_fn]
         self.ln1 = norm(cfg)
         self.W_send = nn.Parameter(torch.randn(d, wide) * (2 * d) ** -0.5)
         self.W_receive = nn.Parameter(torch.randn(d, wide) * (2 * d) ** -0.5)
@@ -48,9 +49,9 @@ class MessageBlock(nn.Module):
         if allowed is None:
             allowed = causal(x.shape[1], x.device)[None, None]
         pairs = (x @ self.W_receive)[:, :, None] + (x @ self.W_send + self.b_message)[:, None]
-        sent = F.relu(pairs)  # [batch receiver sender d_mlp]
+        sent = self.act(pairs)  # [batch receiver sender d_mlp]
         arrived = torch.einsum("bors,brsw->brw", allowed.to(x.dtype), sent)
         message = self.hook_message(arrived)
-        inner = F.relu(torch.cat((x, message), dim=-1) @ self.W_in + self.b_in)
+        inner = self.act(torch.cat((x, message), dim=-1) @ self.W_in + self.b_in)
         added = self.hook_mlp_out(self.dropout(inner @ self.W_out + self.b_out))
         return self.hook_resid_post(resid + added)

@@ -4,7 +4,8 @@ state ← prelude(embedding);  state ← recurrence(state, blocks(state)) × K; 
 """
 
 from abc import abstractmethod
-from collections.abc import Collection
+from collections import deque
+from collections.abc import Collection, Iterator
 from typing import cast
 
 import torch
@@ -86,29 +87,31 @@ class DepthModel(LatentModel):
         state = embedding.place(embedding.tokens)
         for block in self.prelude:
             state = block(state, where)
-        posts = self._run_loops(state, Passage(embedding, self), loops, where)
+        # Only what is read is kept: without gradients the earlier states are free to go
+        said = self._run_loops(state, Passage(embedding, self), loops, where)
+        posts = deque(said, maxlen=None if every_loop else 1)
         read = [
             self.readout(post, attention_mask=attention_mask, logits_at=logits_at, **inputs)
-            for post in (posts if every_loop else posts[-1:])
+            for post in posts
         ]
         return torch.stack(read) if every_loop else read[-1]
 
     def _run_loops(
         self, state: Tensor, passage: Passage, loops: int | Tensor, where: Context
-    ) -> list[Tensor]:
+    ) -> Iterator[Tensor]:
         """What each loop says, unmixed."""
         recurrence = self.recurrence
         n_loops = loops if isinstance(loops, int) else int(loops.max())
         self._note_valid(loops, n_loops, len(state))
-        posts: list[Tensor] = []
+        last: Tensor | None = None
         for loop in self.clock.ticks(n_loops):
             post = self._one_loop(state, loop, passage, where)
-            if posts and not isinstance(loops, int):
-                post = torch.where((loops > loop)[:, None, None], post, posts[-1])
-            posts.append(recurrence.hook_state_post(post))
+            if last is not None and not isinstance(loops, int):
+                post = torch.where((loops > loop)[:, None, None], post, last)
+            last = recurrence.hook_state_post(post)
             if loop + 1 < n_loops:
-                state = recurrence(posts[-1], passage)
-        return posts
+                state = recurrence(last, passage)
+            yield last
 
     def _one_loop(self, state: Tensor, loop: int, passage: Passage, where: Context) -> Tensor:
         """What a loop says that starts from a state."""

@@ -1,9 +1,6 @@
 """Stories of kinship against a solver of their own, and the matched ones against counting."""
 
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from itertools import product
 
@@ -20,19 +17,6 @@ SIZES = dict(n_train=60, n_valid=10, n_test=40)
 VERSIONS = ("paper", "matched")
 SAID = re.compile(r"(\w+) is the (\w+) of (\w+)")
 CHAIN = "Ada is the parent of Ben . Ben is the parent of Cora ."
-PRINT_BYTES = """
-import hashlib
-from dataclasses import fields
-from workbench.tasks import build_task
-for version in ("paper", "matched"):
-    task = build_task("kinship", seed=3, version=version, n_train=9, n_valid=4, n_test=6)
-    digest = hashlib.sha256(repr(task.shortcuts("test")).encode())
-    for split, batch in task.splits.items():
-        digest.update(split.encode())
-        for field in fields(batch):
-            digest.update(getattr(batch, field.name).numpy().tobytes())
-    print(digest.hexdigest())
-"""
 
 
 @pytest.fixture(scope="module")
@@ -165,28 +149,6 @@ def test_the_vocabulary_is_as_large_as_the_papers():
 def test_the_readout_is_chosen():
     assert build_task("kinship").readout == "cls"
     assert build_task("kinship", readout="entities").readout == "entities"
-
-
-def test_equal_seeds_give_equal_bytes_whatever_the_hash_seed():
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", PRINT_BYTES],
-            env=os.environ | {"PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    ]
-    assert said[0] == said[1] and len(said[0].splitlines()) == 2
-
-
-def test_features_of_a_row_do_not_hang_on_its_neighbours(task):
-    batch = task.split("test")
-    features = task.local_features(batch)
-    for row in range(0, len(batch), 23):
-        alone = task.local_features(batch[row : row + 1].trimmed())
-        assert alone == {name: values[row : row + 1] for name, values in features.items()}
 
 
 def test_different_seeds_give_different_stories(task):
