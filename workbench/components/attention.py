@@ -23,17 +23,48 @@ class Merged(NamedTuple):
 
     weight: Float[Tensor, "d_model qkv"]  # qkv = 3·head·d_head
     bias: Float[Tensor, " qkv"]
+
+
+class Frame(NamedTuple):
+    """Where the positions of a context stand, as one layer sees them."""
+
     angles: Angles | None
     mask: Tensor | None  # what attention may look at: truth values, or summands of the scores
 
 
+class KeyValues:
+    """Keys and values of the passes so far, of every layer; each pass appends its own.
+
+    Nothing is written in place, so gradients flow through all passes.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Attention, tuple[Tensor, Tensor]] = {}
+
+    def extend(
+        self,
+        layer: "Attention",
+        k: Float[Tensor, "batch pos head d_head"],
+        v: Float[Tensor, "batch pos head d_head"],
+    ) -> tuple[Float[Tensor, "batch key head d_head"], Float[Tensor, "batch key head d_head"]]:
+        """All keys and values of a layer, those of the present pass at the end."""
+        if layer in self._kept:
+            earlier_k, earlier_v = self._kept[layer]
+            k, v = torch.cat((earlier_k, k), dim=1), torch.cat((earlier_v, v), dim=1)
+        self._kept[layer] = (k, v)
+        return k, v
+
+
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What attention must know of a batch beside its states; one is made for each forward."""
+    """What attention must know of a batch beside its states; one is made for each pass."""
 
     positions: Int[Tensor, "rows pos"]  # of real tokens, counted from 0; one row if all agree
     allowed: Bool[Tensor, "batch 1 query_pos key_pos"] | None  # None: causal, every token real
     merged: dict["Attention", Merged] = field(default_factory=dict)  # of layers that have run
+    frames: dict["Attention", Frame] = field(default_factory=dict)  # of layers that have run here
+    earlier: KeyValues | None = None  # of the passes before this one, if a forward has several
+    key_positions: Int[Tensor, "rows key"] | None = None  # where there are more keys than queries
 
 
 def context(
@@ -112,29 +143,38 @@ class Attention(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch pos d_model"], context: Context
     ) -> Float[Tensor, "batch pos d_model"]:
-        if self not in context.merged:  # later loops find what the first has laid out
-            context.merged[self] = self._merge(context)
-        weight, bias, angles, mask = context.merged[self]
+        if self not in context.merged:  # later loops and passes find what the first has laid out
+            context.merged[self] = self._merge()
+        if self not in context.frames:
+            context.frames[self] = self._frame(context)
+        weight, bias = context.merged[self]
+        angles, mask = context.frames[self]
         qkv = F.linear(x, weight.T, bias).view(*x.shape[:2], 3, *self.b_Q.shape)
         q, k, v = qkv.unbind(2)
         q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
         if angles is not None:
             q = self.hook_rot_q(angles.turn(q))
             k = self.hook_rot_k(angles.turn(k))
+        if context.earlier is not None:
+            k, v = context.earlier.extend(self, k, v)
         heard = is_heard(self.hook_attn_scores, self.hook_pattern)
         mix = self._explicit if heard else self._fused
         z = self.hook_z(mix(q, k, v, mask))
         return F.linear(z.flatten(2), self.W_O.flatten(0, 1).T, self.b_O)
 
-    def _merge(self, context: Context) -> Merged:
+    def _merge(self) -> Merged:
         weights = [weight.transpose(0, 1) for weight in (self.W_Q, self.W_K, self.W_V)]
         biases = torch.stack((self.b_Q, self.b_K, self.b_V))
+        return Merged(torch.stack(weights, 1).flatten(1), biases.flatten())
+
+    def _frame(self, context: Context) -> Frame:
         angles = self.rotary(context.positions) if self.rotary is not None else None
         mask = context.allowed
         if self.rel_pos_bias is not None:
             allowed = causal(context.positions.shape[1], self.b_O.device) if mask is None else mask
-            mask = self.rel_pos_bias(context.positions).masked_fill(~allowed, -torch.inf)
-        return Merged(torch.stack(weights, 1).flatten(1), biases.flatten(), angles, mask)
+            bias = self.rel_pos_bias(context.positions, context.key_positions)
+            mask = bias.masked_fill(~allowed, -torch.inf)
+        return Frame(angles, mask)
 
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
@@ -149,7 +189,7 @@ class Attention(nn.Module):
             mask = causal(q.shape[1], q.device)
         if mask.dtype == torch.bool:
             mask = q.new_zeros(mask.shape).masked_fill(~mask, -torch.inf)
-        short = q.shape[1] <= SHORT
+        short = k.shape[1] <= SHORT
         q, k, v = ((q / q.shape[-1] ** 0.5).transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
         scores = (q[..., None, :] * k[..., None, :, :]).sum(-1) if short else q @ k.mT
         pattern = self.hook_pattern(self.hook_attn_scores(scores + mask).softmax(-1))

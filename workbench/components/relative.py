@@ -20,6 +20,10 @@ class RelativeBias(nn.Module):
         beyond = (torch.arange(cfg.n_ctx) - 1).clamp(min=0)
         self.b = nn.Parameter(-cfg.relative_slope * beyond.float().repeat(cfg.n_heads, 1))
 
-    def forward(self, positions: Int[Tensor, "rows pos"]) -> Float[Tensor, "rows head query key"]:
-        distance = (positions[:, :, None] - positions[:, None, :]).clamp(min=0)
+    def forward(
+        self, positions: Int[Tensor, "rows query"], keys: Int[Tensor, "rows key"] | None = None
+    ) -> Float[Tensor, "rows head query key"]:
+        """The bias of each query for each key; for the queries' own positions by default."""
+        keys = positions if keys is None else keys
+        distance = (positions[:, :, None] - keys[:, None, :]).clamp(min=0)
         return self.b[:, distance].transpose(0, 1)
