@@ -9,7 +9,7 @@ from workbench.recurrence.base import Continue, Recurrence
 
 
 class GnnConfig(ModelConfig):
-    """Shape of a graph network: `n_layers` rounds, messages `d_mlp` wide; heads are not used."""
+    """Shape of a graph network: `n_layers` rounds, messages `d_mlp` wide; heads and gates are not used."""
 
 
 class Gnn(DepthModel):
