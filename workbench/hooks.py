@@ -6,14 +6,19 @@ which loop it is in, and no name ever contains a loop number.
 """
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
+import torch
 from torch import Tensor
 from transformer_lens import HookedRootModule
 from transformer_lens.hook_points import HookPoint as TransformerLensHookPoint
 
+if TYPE_CHECKING:
+    from workbench.models.passes import Passes
+
 __all__ = [
     "AtLoop",
+    "AtPosition",
     "HookFn",
     "HookPoint",
     "HookedRootModule",
@@ -21,10 +26,12 @@ __all__ = [
     "LoopClock",
     "NamesFilter",
     "at_loop",
+    "at_position",
     "is_heard",
     "loop_of",
 ]
 
+PER_QUERY = ("hook_attn_scores", "hook_pattern")  # [batch head query_pos key_pos]
 NamesFilter = str | Collection[str] | Callable[[str], bool] | None
 
 
@@ -32,6 +39,27 @@ class HookPoint(TransformerLensHookPoint):
     """TransformerLens's HookPoint, whose call costs next to nothing while nobody listens."""
 
     clock: "LoopClock"  # of the model that the place is in; its `setup` puts it there
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_pass: set[int] = set()  # torch's numbers of the hooks that `by_pass` is true of
+
+    def add_hook(self, hook: Any, dir: Any = "fwd", *args: Any, **kwargs: Any) -> Any:
+        """Add a hook as TransformerLens does, and note whether it can be run pass by pass."""
+        handles = self.fwd_hooks if dir == "fwd" else self.bwd_hooks
+        before = {handle.hook.id for handle in handles}
+        added = super().add_hook(hook, dir, *args, **kwargs)
+        if dir == "fwd" and getattr(hook, "by_pass", False):
+            handles = self.fwd_hooks
+            self._by_pass |= {handle.hook.id for handle in handles} - before
+        return added
+
+    @property
+    def wants_whole(self) -> bool:
+        """Whether a hook here expects the whole sequence at once, positions counted from 0."""
+        if self._backward_hooks or self._backward_pre_hooks or self._forward_pre_hooks:
+            return True
+        return any(number not in self._by_pass for number in self._forward_hooks)
 
     def __call__(self, tensor: Tensor) -> Tensor:
         if self._backward_hooks or self._backward_pre_hooks or self._forward_pre_hooks:
@@ -62,6 +90,10 @@ class LoopClock:
         self.n_loops = 0  # of the present or the last forward pass
         self.valid: Tensor | None = None  # [loop batch] of the present or the last forward pass
         self.forwards = 0  # forward passes so far
+        # Column of the sequence that each position of the present pass is, −1 where it is filling;
+        # None where a pass holds the whole sequence
+        self.columns: Tensor | None = None  # [batch width]
+        self.passes: "Passes | None" = None  # of the present or the last forward pass, if it thinks
 
     def ticks(self, n_loops: int) -> Iterator[int]:
         """Yield 0 … n_loops-1, holding `loop` at each, and leave it None afterwards."""
@@ -94,6 +126,7 @@ class AtLoop:
     def __init__(self, fn: HookFn, loops: Collection[int]) -> None:
         self.fn = fn
         self.loops = frozenset(loops)
+        self.by_pass: bool = getattr(fn, "by_pass", False)
 
     def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
         return self.fn(tensor, hook=hook) if loop_of(hook) in self.loops else None
@@ -112,6 +145,52 @@ def at_loop(fn: HookFn, loops: int | Collection[int]) -> AtLoop:
     return AtLoop(fn, {loops} if isinstance(loops, int) else loops)
 
 
+class AtPosition:
+    """A hook function restricted to some positions; `at_position` makes it."""
+
+    by_pass = True
+
+    def __init__(self, fn: HookFn, positions: Collection[int]) -> None:
+        self.fn = fn
+        self.positions = tuple(positions)
+
+    def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
+        axis = 2 if str(hook.name).endswith(PER_QUERY) else 1
+        columns = hook.clock.columns
+        if columns is None:
+            columns = torch.arange(tensor.shape[axis], device=tensor.device)[None]
+            columns = columns.expand(len(tensor), -1)
+        by_position = tensor.movedim(axis, 1)
+        changed = None
+        for position in self.positions:
+            rows, at = (columns == position).nonzero(as_tuple=True)
+            if len(rows):
+                new = self.fn(by_position[rows, at][:, None].movedim(1, axis), hook=hook)
+                if new is not None:
+                    changed = by_position if changed is None else changed
+                    new = new.movedim(axis, 1)[:, 0]
+                    changed = changed.index_put((rows, at), new)
+        return None if changed is None else changed.movedim(1, axis)
+
+    def __repr__(self) -> str:
+        return f"at_position({self.fn!r}, {list(self.positions)})"
+
+
+def at_position(fn: HookFn, positions: int | Collection[int]) -> AtPosition:
+    """Restrict a TransformerLens hook function to some positions of the sequence.
+
+    The function is given the rows that have the position, and that position alone: `[rows 1 …]`,
+    of patterns and scores `[rows head 1 key_pos]`. A model that thinks keeps its cache of keys and
+    values under such a hook, where a plain hook on a block makes it run the whole sequence again
+    for every thought.
+
+    Example:
+        >>> def zero(tensor, hook): return tensor * 0
+        >>> hooks = [("blocks.0.hook_attn_out", at_position(zero, positions=5))]
+    """
+    return AtPosition(fn, {positions} if isinstance(positions, int) else positions)
+
+
 class Listener:
     """A hook function that counts how often it was called in a loop it wanted."""
 
@@ -119,6 +198,7 @@ class Listener:
         self.name = name
         self.fn = fn
         self.loops = fn.loops if isinstance(fn, AtLoop) else None
+        self.by_pass: bool = getattr(fn, "by_pass", False)
         self.firings = 0
 
     def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Any:

@@ -8,14 +8,13 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from workbench.config import ConfigError, StrictModel
-from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop, loop_of
+from workbench.hooks import PER_QUERY, AtLoop, HookFn, HookPoint, at_loop, loop_of
 from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
 
 STATE_PRE = "recurrence.hook_state_pre"
 STATE_POST = "recurrence.hook_state_post"
 LOOP_EMBED = "recurrence.hook_loop_embed"
-PER_QUERY = ("hook_attn_scores", "hook_pattern")  # [batch head query_pos key_pos]
 Positions = list[int] | Literal["bridge", "answer"]
 CompiledHooks = list[tuple[str, HookFn | AtLoop]]
 

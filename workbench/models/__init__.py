@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.config import ConfigError, ModelConfig, nearest, parse
+from workbench.models.agclr import Agclr
 from workbench.models.base import LatentModel
+from workbench.models.coconut import Coconut
 from workbench.models.depth_recurrent import DepthRecurrent
 from workbench.models.discoloop import DiscoLoop
 from workbench.models.fresh import fresh
@@ -22,6 +24,8 @@ FAMILIES: dict[str, type[LatentModel]] = {
     "depth_recurrent": DepthRecurrent,
     "universal": Universal,
     "gnn": Gnn,
+    "coconut": Coconut,
+    "agclr": Agclr,
 }
 
 

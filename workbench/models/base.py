@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar, cast
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from workbench.cache import LoopCache, PosSlice, Recorder, UnknownHook
@@ -184,14 +185,20 @@ class LatentModel(NamedModel, ABC):
             raise ValueError("incl_bwd keeps one loop only; use model.hooks(bwd_hooks=...)")
         if not reset_hooks_end:
             raise ValueError("run_with_cache always removes its hooks; use model.hooks(...)")
-        recorder = Recorder(
-            self.clock, self.looped_places, self.between_places, device, remove_batch_dim, pos_slice
-        )
+        recorder = self.make_recorder(device, remove_batch_dim, pos_slice)
         with self.hooks(self._caching_hooks(names_filter, recorder), (), True, clear_contexts):
             logits = cast(Tensor, self(*args, **kwargs))
-            if remove_batch_dim and len(self.clock.valid[0]) != 1:  # type: ignore[index]
+            if remove_batch_dim and cast(Tensor, self.clock.valid).shape[1] != 1:
                 raise ValueError("remove_batch_dim needs a batch of one row")
         return logits, recorder.finish(self)
+
+    def make_recorder(
+        self, device: str | torch.device | None, remove_batch_dim: bool, pos_slice: PosSlice
+    ) -> Recorder:
+        """The caching hook of one forward pass."""
+        return Recorder(
+            self.clock, self.looped_places, self.between_places, device, remove_batch_dim, pos_slice
+        )
 
     def _caching_hooks(self, names: NamesFilter, recorder: Recorder) -> Hooks:
         if names is None:
@@ -206,6 +213,12 @@ class LatentModel(NamedModel, ABC):
                 raise UnknownHook("the filter of names matches no hook of this model")
         elif name not in self.hook_dict:
             raise UnknownHook(f"this model has no hook {name!r}; {nearest(name, self.hook_dict)}")
+
+    def unembedded(self, normed: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_vocab"]:
+        """Logits of states that have passed the final norm."""
+        if isinstance(self.unembed, TiedUnembed):
+            return cast(Tensor, self.unembed(normed, self.embed.W_E))
+        return cast(Tensor, self.unembed(normed))
 
     # -- copies
 

@@ -13,7 +13,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from workbench.components.attention import Context
-from workbench.components.embed import TiedUnembed
 from workbench.components.norm import rms_normalize
 from workbench.config import ModelConfig, nearest
 from workbench.models.base import LatentModel
@@ -192,9 +191,9 @@ class DepthModel(LatentModel):
             at = {} if logits_at is None else {"logits_at": logits_at}
             return cast(Tensor, self.head(state, inputs | at))
         if logits_at is None:
-            return self._unembed(self.ln_final(state))
+            return self.unembedded(self.ln_final(state))
         rows = torch.arange(len(state), device=state.device)
-        return self._unembed(self.ln_final(state[rows, logits_at][:, None]))[:, 0]
+        return self.unembedded(self.ln_final(state[rows, logits_at][:, None]))[:, 0]
 
     def decode(self, state: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_vocab"]:
         """Logits of a state through final norm and unembedding alone; no hook hears it.
@@ -205,12 +204,7 @@ class DepthModel(LatentModel):
             ValueError: The model's readout answers yes or no.
         """
         self.check_vocabulary()
-        return self._unembed(self.ln_final.plain(state))
-
-    def _unembed(self, state: Tensor) -> Tensor:
-        if isinstance(self.unembed, TiedUnembed):
-            return cast(Tensor, self.unembed(state, self.embed.W_E))
-        return cast(Tensor, self.unembed(state))
+        return self.unembedded(self.ln_final.plain(state))
 
     def _embed(self, tokens: Tensor, where: Context, inputs: dict[str, Tensor]) -> Embedding:
         words = self.perception(self.hook_embed(self.embed(tokens)), inputs)

@@ -1,0 +1,18 @@
+"""CoCoNuT (arXiv 2412.06769): the last hidden state is the next input."""
+
+from workbench.models.thought import ThoughtConfig, ThoughtModel
+from workbench.recurrence.thought import Feedback, ThoughtRecurrence
+
+
+class CoconutConfig(ThoughtConfig):
+    """Shape of a CoCoNuT model."""
+
+
+class Coconut(ThoughtModel):
+    """A transformer whose thoughts are its own last states; no parameters of its own."""
+
+    Config = CoconutConfig
+    cfg: CoconutConfig
+
+    def make_recurrence(self) -> ThoughtRecurrence:
+        return Feedback()

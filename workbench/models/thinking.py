@@ -1,0 +1,78 @@
+"""One forward over a batch with thoughts, pass by pass."""
+
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from workbench.components.attention import Context, KeyValues
+from workbench.models.passes import Passes
+
+if TYPE_CHECKING:
+    from workbench.models.thought import ThoughtModel
+
+
+class Thinking:
+    """What a forward has run so far: keys and values of its positions, each row's last thought."""
+
+    def __init__(self, model: "ThoughtModel", tokens: Tensor, passes: Passes) -> None:
+        self.model = model
+        self.tokens = tokens
+        self.passes = passes
+        self.earlier = KeyValues()
+        self.context: Context | None = None  # of the present pass
+        self.keys = passes.positions.new_empty(len(tokens), 0)  # positions; −1 is filling
+        nothing = model.W_E.new_zeros(len(tokens), model.cfg.d_model)
+        self.state, self.stream = nothing, nothing  # that a row's last thought was made from
+        self.thought, self.kept = nothing, nothing  # a row's last thought, and what it left
+
+    def run_pass(self, number: int) -> Float[Tensor, "batch width d_model"]:
+        """One pass, and the thought that it ends in; gives the last layer's normed states."""
+        passes = self.passes
+        columns = passes.columns[number]
+        self.model.clock.columns = columns
+        states = self.run(
+            self.embed(number), passes.gather(passes.positions, number), columns >= 0
+        )
+        if number < passes.n:
+            rows = torch.arange(len(states), device=states.device)
+            self.think(number, states[rows, passes.ends(number).clamp(min=0)])
+        return states
+
+    def run(
+        self,
+        words: Float[Tensor, "batch width d_model"],
+        positions: Int[Tensor, "batch width"],
+        real: Bool[Tensor, "batch width"],
+    ) -> Float[Tensor, "batch width d_model"]:
+        """The last layer's states, after the final norm, of positions that follow those so far."""
+        self.keys = torch.cat((self.keys, torch.where(real, positions, -1)), dim=1)
+        earlier = self.keys[:, None, None, :] <= positions[:, None, :, None]
+        allowed = earlier & (self.keys >= 0)[:, None, None, :]
+        # Filling looks at everything, so that its states stay finite; nothing looks at it
+        allowed = allowed | ~real[:, None, :, None]
+        merged = {} if self.context is None else self.context.merged
+        self.context = Context(
+            positions, allowed, merged, earlier=self.earlier, key_positions=self.keys
+        )
+        return self.model.states(words, self.context)
+
+    def embed(self, number: int) -> Float[Tensor, "batch width d_model"]:
+        """What the positions of a pass start from: tokens, and the last thought in its place."""
+        words = self.model.embed(self.passes.gather(self.tokens, number))
+        if number == 0:
+            return words
+        begins = self.passes.columns[number][:, 0] >= 0
+        begins = begins & (self.passes.n_thoughts > 0)
+        first = torch.where(begins[:, None], self.thought.to(words.dtype), words[:, 0])
+        return torch.cat((first[:, None], words[:, 1:]), dim=1)
+
+    def think(self, number: int, state: Float[Tensor, "batch d_model"]) -> None:
+        """Make thought `number` of the rows that have one; the others repeat their last."""
+        active = self.passes.valid[number][:, None]
+        self.state = torch.where(active, state, self.state)
+        self.stream = torch.where(active, self.kept, self.stream)
+        thought, kept = self.model.recurrence(self.state, self.stream)
+        self.thought = torch.where(active, thought, self.thought)
+        self.kept = torch.where(active, kept, self.kept)
