@@ -24,6 +24,7 @@ from workbench.tokenizer import PretrainedVocabulary
 
 # What a family adds to a transformer, and no checkpoint of one holds: it starts as the family says
 OWN = ("recurrence.", "perception.")
+LATENT = "latent_token"  # of families that think: the token in whose places thoughts stand
 BIASES = ("b_", "_b_")  # zero where an architecture has none
 
 
@@ -43,7 +44,7 @@ def from_pretrained(
 
     The logits of the family `transformer` are those of transformers' model. In other families its
     layers are, in their order, the prelude, the blocks and the coda; what the family adds starts
-    fresh.
+    fresh. In families that think, thoughts stand in the places of the tokenizer's `<|latent|>`.
 
     Args:
         source: A name on the Hub, a folder, or a GGUF file.
@@ -68,13 +69,16 @@ def from_pretrained(
     config = found.config()
     kind = architecture(config.model_type)
     fields = _arrange(kind.shape(config), changes)
-    cfg = model_config({"family": family} | fields | changes, f"from_pretrained({source!r})")
-    vocabulary = found.vocabulary(cfg.d_vocab)
+    vocabulary = found.vocabulary(fields["d_vocab"])
     n_words = 0 if vocabulary is None else vocabulary.n_tokens
-    added = _add(vocabulary, add_tokens, source)
+    n_rows = fields["d_vocab"]
+    added = _add(vocabulary, add_tokens, n_rows, source)
     if vocabulary is not None:
-        _check_words(vocabulary, n_words, cfg, source)
-        cfg = cfg.model_copy(update={"d_vocab": len(vocabulary)})
+        _check_words(vocabulary, added, n_rows, source)
+        fields["d_vocab"] = len(vocabulary)
+    if LATENT in family_named(family).Config.model_fields and LATENT not in changes:
+        fields[LATENT] = _latent(vocabulary, family, source)
+    cfg = model_config({"family": family} | fields | changes, f"from_pretrained({source!r})")
     weights = our_weights(found.weights(dtype), kind, cfg, _places(cfg))
     _untie(weights, cfg)
     _fit_positions(weights, cfg)
@@ -108,24 +112,41 @@ def _places(cfg: ModelConfig) -> list[str]:
 
 
 def _add(
-    vocabulary: PretrainedVocabulary | None, tokens: Sequence[str], source: str
+    vocabulary: PretrainedVocabulary | None, tokens: Sequence[str], n_rows: int, source: str
 ) -> list[int]:
+    """Add tokens to the tokenizer; those that have no row in the embedding yet, or no use of it."""
     if vocabulary is None:
         if tokens:
             raise PretrainedError(f"{source} has no tokenizer that {listed(tokens)} could go to")
         return []
-    return vocabulary.add([tokens] if isinstance(tokens, str) else tokens)
+    names = [tokens] if isinstance(tokens, str) else tokens
+    new = vocabulary.add(names)
+    return sorted({*new, *(t for t in map(vocabulary.special, names) if t >= n_rows)})
 
 
 def _check_words(
-    vocabulary: PretrainedVocabulary, n_words: int, cfg: ModelConfig, source: str
+    vocabulary: PretrainedVocabulary, added: list[int], n_rows: int, source: str
 ) -> None:
-    if n_words > cfg.d_vocab:
-        lacking = vocabulary.words[cfg.d_vocab : n_words]
+    lacking = [t for t in range(n_rows, vocabulary.n_tokens) if t not in added]
+    if lacking:
         raise PretrainedError(
-            f"the tokenizer of {source} has tokens that the model has no embedding for: "
-            f"{listed(lacking)}"
+            f"the tokenizer of {source} has tokens that the model has no embedding for, "
+            f"{listed([vocabulary.words[token] for token in lacking])}; name them in add_tokens"
         )
+
+
+def _latent(vocabulary: PretrainedVocabulary | None, family: str, source: str) -> int:
+    """The token of thoughts.
+
+    Raises:
+        ValueError: The tokenizer lacks it.
+    """
+    if vocabulary is None:
+        raise PretrainedError(
+            f"{source} has no tokenizer; the family {family!r} needs latent_token, the token in "
+            "whose places thoughts stand"
+        )
+    return vocabulary.special("<|latent|>")
 
 
 def _untie(weights: dict[str, Tensor], cfg: ModelConfig) -> None:

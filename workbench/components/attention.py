@@ -47,7 +47,9 @@ class KeyValues:
         layer: "Attention",
         k: Float[Tensor, "batch pos kv_head d_head"],
         v: Float[Tensor, "batch pos kv_head d_head"],
-    ) -> tuple[Float[Tensor, "batch key kv_head d_head"], Float[Tensor, "batch key kv_head d_head"]]:
+    ) -> tuple[
+        Float[Tensor, "batch key kv_head d_head"], Float[Tensor, "batch key kv_head d_head"]
+    ]:
         """All keys and values of a layer, those of the present pass at the end."""
         if layer in self._kept:
             earlier_k, earlier_v = self._kept[layer]

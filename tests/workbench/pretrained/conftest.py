@@ -16,6 +16,7 @@ LLAMA = dict(
 )
 GPT2 = dict(vocab_size=53, n_embd=16, n_head=4, n_layer=3, n_positions=64)
 
+
 def make_twin(architecture, **changes):
     """A model of transformers in which every parameter matters, gains and biases too."""
     from transformers import AutoConfig, AutoModelForCausalLM
