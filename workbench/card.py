@@ -35,6 +35,6 @@ def _row(record: dict[str, object], task: Task) -> str:
     split = str(record["split"])
     cells = [split, f"{record['accuracy']:.3f}"]
     for key in ("accuracy_by_loop", "bridge_probability_by_loop", "bridge_cosine_by_loop"):
-        values = record[key]
+        values = record.get(key)  # of a model that thinks there is no such thing
         cells.append("; ".join(f"{v:.3f}" for v in values) if isinstance(values, list) else "–")
     return "| " + " | ".join([*cells, f"{task.majority_rate(split):.3f}"]) + " |"

@@ -93,7 +93,7 @@ class LoopClock:
         # Column of the sequence that each position of the present pass is, −1 where it is filling;
         # None where a pass holds the whole sequence
         self.columns: Tensor | None = None  # [batch width]
-        self.passes: "Passes | None" = None  # of the present or the last forward pass, if it thinks
+        self.passes: Passes | None = None  # of the present or the last forward pass, if it thinks
 
     def ticks(self, n_loops: int) -> Iterator[int]:
         """Yield 0 … n_loops-1, holding `loop` at each, and leave it None afterwards."""

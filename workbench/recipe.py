@@ -60,6 +60,41 @@ class MeasureConfig(StrictModel):
         return self
 
 
+class CurriculumConfig(StrictModel):
+    """From steps in words to thoughts, stage by stage; the published keys under their names.
+
+    cot              all steps in words
+    no_cot           no steps: the answer follows the question
+    pause            no steps, pause tokens in their place from the start
+    icot             `tokens_per_epoch` tokens of the steps are left out more with every epoch
+    coconut          in stage k the first k steps give way to k·c_thought thoughts
+    no_thought       as coconut, with nothing in the steps' place
+    pause_as_thought as coconut, with pause tokens in the place of thoughts
+    """
+
+    method: Literal[
+        "cot", "no_cot", "pause", "icot", "coconut", "no_thought", "pause_as_thought"
+    ] = "coconut"
+    c_thought: int = 1  # fillers for each step
+    epochs_per_stage: int = 3
+    max_latent_stage: int = 3  # steps that give way at most; in the stage after, all others go too
+    # Thoughts of a row with fewer steps than the stage: the stage's number, or its own
+    pad_latent_to_max: bool = True
+    uniform_prob: float = 0.0  # share of rows that are shown in a stage drawn from all
+    reset_optimizer: bool = True  # when the stage changes
+    first_stage: int = 0  # where a model begins that starts from another run
+    tokens_per_epoch: int = 8  # of icot
+    smoothing: float = 4.0  # of icot: o tokens more with probability ∝ exp(−smoothing·o)
+
+    @model_validator(mode="after")
+    def _check(self) -> "CurriculumConfig":
+        self.check_at_least(1, "c_thought", "epochs_per_stage", "tokens_per_epoch")
+        self.check_at_least(0, "max_latent_stage", "first_stage", "smoothing")
+        if not 0 <= self.uniform_prob <= 1:
+            raise ValueError(f"uniform_prob={self.uniform_prob} must lie between 0 and 1")
+        return self
+
+
 class SaveConfig(StrictModel):
     """At which steps the weights are kept: densely at first, then spaced.
 
@@ -89,6 +124,8 @@ class TrainingConfig(StrictModel):
     # and so is stored where a first hop needs it.
     loops: Literal["model", "hops"] | list[int] = "model"
     objective: ObjectiveConfig = ObjectiveConfig()
+    curriculum: CurriculumConfig | None = None  # of worded tasks, which need one
+    start_from: str | None = None  # a run whose weights the model begins with
     precision: Literal["no", "bf16"] = "no"
     optimizer: OptimizerConfig = OptimizerConfig()
     measure: MeasureConfig = MeasureConfig()

@@ -14,11 +14,13 @@ import torch
 from torch import Tensor
 
 from workbench.config import ConfigError, nearest
+from workbench.curriculum import Curriculum
 from workbench.files import FileError, count_numbers, read_tensors
 from workbench.models import build_model, model_config
 from workbench.models.depth import DepthModel
 from workbench.recipe import Recipe, load_recipe
 from workbench.tasks import Task, task_from
+from workbench.tasks.worded.task import WordedTask
 
 SHIPPED = Path(__file__).parent.parent / "checkpoints"
 
@@ -43,8 +45,12 @@ class Run:
 
     @cached_property
     def task(self) -> Task:
-        """The task, with the run's own data."""
-        return task_from(self.recipe.task, self.recipe.seed)
+        """The task, with the run's own data; worded problems as its training left them."""
+        task = task_from(self.recipe.task, self.recipe.seed)
+        curriculum = self.recipe.training.curriculum
+        if isinstance(task, WordedTask) and curriculum is not None:
+            return task.laid_out(Curriculum(curriculum).final())
+        return task
 
     @cached_property
     def model(self) -> DepthModel:

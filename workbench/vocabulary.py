@@ -1,18 +1,19 @@
 """Words and their ids, for tasks whose tokens are whole words."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from workbench.config import nearest
 
 
 class WordVocabulary:
-    """A fixed list of words; a text is words between spaces.
+    """A fixed list of words; a text is words between spaces, unless `split` says otherwise.
 
     The first word is the padding; no start token is added to a text.
     """
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Sequence[str], split: Callable[[str], list[str]] = str.split) -> None:
         self.words = tuple(words)
+        self.split = split
         self.ids = {word: token for token, word in enumerate(self.words)}
 
     def __len__(self) -> int:
@@ -24,13 +25,23 @@ class WordVocabulary:
         Raises:
             ValueError: The text is empty or holds an unknown word.
         """
-        words = text.split()
+        words = self.split(text)
         if not words:
             raise ValueError("the question is empty; it needs at least one word")
         for word in words:
             if word not in self.ids:
                 raise ValueError(f"unknown word {word!r}; {nearest(word, self.words)}")
         return [self.ids[word] for word in words]
+
+    def special(self, name: str) -> int:
+        """The id of a token that stands for no word, `<|latent|>` for one.
+
+        Raises:
+            ValueError: The vocabulary has no such token.
+        """
+        if name not in self.ids:
+            raise ValueError(f"this vocabulary has no token {name!r}, which thoughts need")
+        return self.ids[name]
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The words of token ids, between spaces."""

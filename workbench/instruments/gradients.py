@@ -12,6 +12,7 @@ from workbench.hooks import HookPoint, loop_of
 from workbench.instruments.reading import STATE
 from workbench.models.base import LatentModel
 
+THOUGHT = "recurrence.hook_thought"
 RAW = "recurrence.hook_state"  # where what a loop says is a mean, the states it is made of
 
 
@@ -28,8 +29,9 @@ class GradientByLoop:
     @contextmanager
     def watch(self, model: LatentModel) -> Iterator[None]:
         """Note the gradients of the backward passes of forwards run inside."""
-        place = RAW if RAW in model.hook_dict else STATE
-        with model.hooks(fwd_hooks=[(place, self._listen)]):
+        place = next(place for place in (RAW, STATE, THOUGHT) if place in model.hook_dict)
+        # Sequences may hold no thought
+        with model.hooks(fwd_hooks=[(place, self._listen)], must_fire=place != THOUGHT):
             yield
 
     @property

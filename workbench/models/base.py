@@ -104,8 +104,11 @@ class LatentModel(NamedModel, ABC):
         bwd_hooks: Hooks = (),
         reset_hooks_end: bool = True,
         clear_contexts: bool = False,
+        must_fire: bool = True,
     ) -> Iterator["LatentModel"]:
         """Add hooks for a while, as TransformerLens's `hooks` does.
+
+        A forward hook that never fires is an error, unless `must_fire` is off.
 
         Raises:
             UnknownHook: A name is no place of this model, or a filter matches none.
@@ -122,7 +125,7 @@ class LatentModel(NamedModel, ABC):
             clear_contexts,
         ):
             yield self
-        if self.clock.forwards > before:
+        if must_fire and self.clock.forwards > before:
             for listener in listeners:
                 if not listener.firings:
                     raise RuntimeError(listener.complaint(self.clock.n_loops))

@@ -1,8 +1,8 @@
 """Which positions of a batch are run in which pass of a model that thinks.
 
 A thought fills the position that follows those it is made from, so a sequence with n thoughts is
-run in n + 1 passes: up to the first thought, from each thought up to the next, from the last thought
-to the end. Every real position is in one pass, and in one only.
+run in n + 1 passes: up to the first thought, from each thought up to the next, from the last
+thought to the end. Every real position is in one pass, and in one only.
 """
 
 from dataclasses import dataclass

@@ -32,9 +32,7 @@ class Thinking:
         passes = self.passes
         columns = passes.columns[number]
         self.model.clock.columns = columns
-        states = self.run(
-            self.embed(number), passes.gather(passes.positions, number), columns >= 0
-        )
+        states = self.run(self.embed(number), passes.gather(passes.positions, number), columns >= 0)
         if number < passes.n:
             rows = torch.arange(len(states), device=states.device)
             self.think(number, states[rows, passes.ends(number).clamp(min=0)])

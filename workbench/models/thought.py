@@ -1,7 +1,7 @@
 """Thought recurrence: a state of the last layer becomes the input at the next position.
 
-One sequence holds question, thoughts and answer. Its passes run every position once; keys and values
-carry from pass to pass.
+One sequence holds question, thoughts and answer. Its passes run every position once; keys and
+values carry from pass to pass.
 """
 
 from abc import abstractmethod

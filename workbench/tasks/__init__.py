@@ -8,6 +8,7 @@ from workbench.tasks.base import Task
 from workbench.tasks.boolean import Boolean
 from workbench.tasks.hops import ThreeHop, TwoHop
 from workbench.tasks.kinship import Kinship
+from workbench.tasks.prosqa import Prosqa
 from workbench.tasks.reachability import Reachability
 
 TASKS: dict[str, type[Task]] = {
@@ -16,6 +17,7 @@ TASKS: dict[str, type[Task]] = {
     "reachability": Reachability,
     "boolean": Boolean,
     "kinship": Kinship,
+    "prosqa": Prosqa,
 }
 
 

@@ -6,9 +6,13 @@ from typing import Any
 import torch
 
 from workbench.instruments import read
+from workbench.instruments.speaking import hear
 from workbench.models.depth import DepthModel
+from workbench.models.thought import ThoughtModel
 from workbench.tasks.base import Task
 from workbench.tasks.batch import Batch
+from workbench.tasks.worded.batch import WordedBatch
+from workbench.tasks.worded.task import WordedTask
 
 DRAW = 0  # seed of the rows that are measured: the same ones at every step
 
@@ -40,6 +44,29 @@ def measure(model: DepthModel, batch: Batch) -> dict[str, Any]:
             str(n): float(reading.right[-1, batch.difficulty == n].float().mean()) for n in levels
         }
     return record
+
+
+def measure_worded(
+    model: ThoughtModel, task: WordedTask, split: str, batch: WordedBatch
+) -> dict[str, Any]:
+    """One split's measurements, answers said aloud, for the history."""
+    was_training = model.training
+    model.eval()
+    heard = hear(model, task, [task.problems(split)[n] for n in batch.number.tolist()], batch)
+    model.train(was_training)
+    right = torch.tensor([score.right for score in heard.scores], dtype=torch.float)
+    record: dict[str, Any] = {
+        "loss": float(heard.loss.sum() / batch.scored.sum()),
+        "accuracy": float(right.mean()),
+        "answered": sum(score.answered for score in heard.scores) / len(batch),
+        "gates": heard.gate_statistics(),
+        "accuracy_by_difficulty": {
+            str(n): float(right[(batch.difficulty == n).cpu()].mean())
+            for n in batch.difficulty.unique().tolist()
+        },
+    }
+    overlaps = [score.f1 for score in heard.scores if score.f1 is not None]
+    return record | ({"f1": sum(overlaps) / len(overlaps)} if overlaps else {})
 
 
 def headline(records: Mapping[str, Mapping[str, Any]]) -> str:

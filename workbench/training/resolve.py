@@ -3,17 +3,23 @@
 from workbench.components.perception import PERCEPTIONS
 from workbench.components.readout import READOUTS
 from workbench.config import ConfigError, ModelConfig, nearest
-from workbench.models import model_config
+from workbench.curriculum import Curriculum
+from workbench.models import FAMILIES, family, model_config
 from workbench.models.base import part
 from workbench.models.depth_recurrent import LoopTableConfig
+from workbench.models.thought import ThoughtModel
 from workbench.recipe import Recipe, commit, versions
 from workbench.tasks import Task, task_from
+from workbench.tasks.worded.task import WordedTask
 
 
 def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
     """The task of a recipe, and the recipe with every value written out."""
     task = task_from(recipe.task, recipe.seed)
     given = {"d_vocab": task.d_vocab, "n_ctx": task.n_ctx}
+    if isinstance(task, WordedTask):
+        task = laid_out(task, recipe)
+        given |= {"n_ctx": task.n_ctx, "latent_token": task.specials.latent}
     shape = given | {"perception": task.perception, "readout": task.readout} | recipe.model
     cfg = model_config(shape)
     if cfg.d_vocab < task.d_vocab or cfg.n_ctx < task.n_ctx:
@@ -34,6 +40,24 @@ def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
             "commit": commit(),
         }
     )
+
+
+def laid_out(task: WordedTask, recipe: Recipe) -> WordedTask:
+    """A worded task as the recipe's curriculum leaves it.
+
+    Raises:
+        ConfigError: The recipe has no curriculum, or its family has no thoughts.
+    """
+    cfg = recipe.training.curriculum
+    if cfg is None:
+        raise ConfigError("training.curriculum is missing; a worded task needs one")
+    name = str(recipe.model.get("family"))
+    if not issubclass(family(name), ThoughtModel):
+        thinking = [n for n, cls in FAMILIES.items() if issubclass(cls, ThoughtModel)]
+        raise ConfigError(
+            f"family {name!r} does not say its answers in words; {' and '.join(thinking)} do"
+        )
+    return task.laid_out(Curriculum(cfg).final())
 
 
 def with_trained_loops(cfg: LoopTableConfig, loops: str | list[int]) -> LoopTableConfig:

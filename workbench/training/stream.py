@@ -33,14 +33,16 @@ class BatchStream:
         self.seed = seed
         self.rows = {split: task.split(split).to(device) for split in shares}
         self.counts = _whole(shares, batch_size)
-        self._orders: dict[tuple[str, int], torch.Tensor] = {}
+        self.orders = {
+            split: Order(split, len(rows), seed, device) for split, rows in self.rows.items()
+        }
 
     def batch(self, number: int) -> Batch:
         """The rows of one step, splits one after the other."""
         parts = []
         for split, count in self.counts.items():
-            rows = self.rows[split]
-            parts.append(rows[self._places(split, number * count, count, len(rows))])
+            places = self.orders[split].places(number * count, count)
+            parts.append(self.rows[split][places])
         return Batch.cat(parts)
 
     def loops(self, number: int, least: int, most: int) -> int:
@@ -58,24 +60,35 @@ class BatchStream:
         """The split whose passes are counted as epochs: the chains, where there are facts too."""
         return "train_id" if "train_id" in self.counts else next(iter(self.counts))
 
-    def _places(self, split: str, start: int, count: int, size: int) -> torch.Tensor:
+
+class Order:
+    """The rows of a split in the order of training, drawn anew for every epoch."""
+
+    def __init__(
+        self, split: str, size: int, seed: int, device: str | torch.device = "cpu"
+    ) -> None:
+        self.split = split
+        self.size = size
+        self.seed = seed
+        self.device = device
+        self._present: tuple[int, torch.Tensor] | None = None  # an epoch and its order
+
+    def places(self, start: int, count: int) -> torch.Tensor:
         """Rows start … start+count of the epochs' orders laid end to end."""
         parts = []
         while count:
-            epoch, offset = divmod(start, size)
-            part = self._order(split, epoch, size)[offset : offset + count]
+            epoch, offset = divmod(start, self.size)
+            part = self._order(epoch)[offset : offset + count]
             parts.append(part)
             start, count = start + len(part), count - len(part)
         return torch.cat(parts)
 
-    def _order(self, split: str, epoch: int, size: int) -> torch.Tensor:
-        key = (split, epoch)
-        if key not in self._orders:
-            self._orders = {k: v for k, v in self._orders.items() if k[0] != split}
-            rng = np.random.default_rng([self.seed, zlib.crc32(split.encode()), epoch])
-            order = torch.from_numpy(rng.permutation(size))
-            self._orders[key] = order.to(self.rows[split].tokens.device)
-        return self._orders[key]
+    def _order(self, epoch: int) -> torch.Tensor:
+        if self._present is None or self._present[0] != epoch:
+            rng = np.random.default_rng([self.seed, zlib.crc32(self.split.encode()), epoch])
+            order = torch.from_numpy(rng.permutation(self.size))
+            self._present = epoch, order.to(self.device)
+        return self._present[1]
 
 
 def proportional(task: Task) -> dict[str, float]:

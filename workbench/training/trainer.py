@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,15 +24,15 @@ from workbench.config import ConfigError
 from workbench.files import read_text, write_tensors, write_text
 from workbench.instruments import GradientByLoop
 from workbench.models import build_model, model_config
-from workbench.models.depth import DepthModel
 from workbench.recipe import Recipe, SaveConfig, load_recipe
 from workbench.tasks.batch import Batch
-from workbench.training.measure import headline, measure, measured_rows
-from workbench.training.objective import Objective
+from workbench.training.best import BestSteps, write_half
+from workbench.training.lessons import lessons_for
+from workbench.training.measure import headline
 from workbench.training.optimizer import learning_rate, make_optimizer
 from workbench.training.resolve import resolve
 from workbench.training.resume import load_point, save_point
-from workbench.training.stream import BatchStream
+from workbench.training.start import start_from
 
 PART = 32  # rows of like lengths that are run at once
 
@@ -75,17 +75,13 @@ class Trainer:
         np.random.seed(recipe.seed)
         torch.manual_seed(recipe.seed)
         self.accelerator = Accelerator(mixed_precision=self.cfg.precision)
-        self.model = cast(DepthModel, build_model(model_config(self.recipe.model)).train())
+        self.model = build_model(model_config(self.recipe.model)).train()
+        if recipe.training.start_from is not None:
+            start_from(self.model, recipe.training.start_from)
         optimizer = make_optimizer(self.model, self.cfg.optimizer)
         self.prepared, self.optimizer = self.accelerator.prepare(self.model, optimizer)
-        device = self.accelerator.device
-        self.stream = BatchStream(
-            self.task, self.cfg.mixture, self.cfg.batch_size, recipe.seed, device
-        )
-        self.measured = measured_rows(
-            self.task, self.cfg.measure.splits, self.cfg.measure.n, device
-        )
-        self.objective = Objective(self.cfg.objective, self.model, self.prepared)
+        self.lessons = lessons_for(self.cfg, self.task, self.model, self.prepared, recipe.seed)
+        self.best = BestSteps(folder)
         self.step = 0
         self.seconds = 0.0  # of training so far, over all sessions
 
@@ -103,6 +99,7 @@ class Trainer:
             point = load_point(self.folder, self.model, self.optimizer)
             if point is not None:
                 self.step, self.seconds = point["step"], point["seconds"]
+                self.best.restore(point["best"])
         # No process may lay the folder out before all have seen what it held
         self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
@@ -144,11 +141,15 @@ class Trainer:
 
     def update(self, number: int, watch: GradientByLoop | None = None) -> tuple[float, float]:
         """One optimiser step; returns loss and gradient norm before clipping."""
+        if self._forgets(number):
+            # The moments of the stage before say nothing of this one (Hao et al. 2024)
+            fresh = make_optimizer(self.model, self.cfg.optimizer)
+            self.optimizer = self.accelerator.prepare(fresh)
         rate = learning_rate(self.cfg.optimizer, number, self.cfg.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         with watch.watch(self.model) if watch else nullcontext():
-            loss = self._loss(self.stream.batch(number), number)
+            loss = self._loss(number)
         self.accelerator.backward(loss)
         if watch and self.accelerator.num_processes > 1:
             watch.gather(self._total, self.accelerator.num_processes)
@@ -164,17 +165,17 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         return (float(loss.detach()), float(norm)) if watch else (0.0, 0.0)
 
-    def _loss(self, batch: Batch, number: int) -> Tensor:
-        """Mean loss of a batch, computed in parts of like lengths."""
-        loops: int | Tensor | None = None
-        if isinstance(self.cfg.loops, list):
-            loops = self.stream.loops(number, *self.cfg.loops)
-        total = torch.zeros((), device=batch.tokens.device)
-        for part in self._parts(batch):
-            if self.cfg.loops == "hops":
-                loops = part.difficulty.clamp(max=self.model.n_loops)
-            total = total + self.objective(part, loops)
-        return total / len(batch) * self.accelerator.num_processes
+    def _loss(self, number: int) -> Tensor:
+        """Mean loss of a batch."""
+        loss = self.lessons.loss(self.lessons.batch(number), number, self._parts)
+        return loss * self.accelerator.num_processes
+
+    def _forgets(self, number: int) -> bool:
+        """Whether the optimiser begins anew: exactly where a stage of the curriculum does."""
+        curriculum = self.cfg.curriculum
+        if curriculum is None or not curriculum.reset_optimizer or number == 0:
+            return False
+        return self.lessons.stage(number) != self.lessons.stage(number - 1)
 
     def _total(self, values: Tensor) -> Tensor:
         """The sum of what all processes hold."""
@@ -191,7 +192,8 @@ class Trainer:
         """Add one line a split to the history."""
         if not self.accelerator.is_main_process:
             return
-        records = {split: measure(self.model, rows) for split, rows in self.measured.items()}
+        records = self.lessons.measure(self.step)
+        stage = self.lessons.stage(max(self.step - 1, 0))  # of the step that was taken last
         bar.set_description_str(f"{self.recipe.name} {headline(records)}")
         gradient = {
             "learning_rate": self.optimizer.param_groups[0]["lr"] if watch else None,
@@ -200,13 +202,18 @@ class Trainer:
         }
         where = {
             "step": self.step,
-            "epoch": self.stream.epoch(self.step),
-            "stage": 0,
+            "epoch": self.lessons.epoch(self.step),
+            "stage": stage,
         }
+        thoughts = self.lessons.thoughts(max(self.step - 1, 0))
+        if thoughts is not None:
+            where["thoughts"] = thoughts
         with (self.folder / "history.jsonl").open("a", encoding="utf-8") as file:
             for split, record in records.items():
                 line = where | {"split": split} | record | gradient | {"seconds": self.seconds}
                 file.write(json.dumps(_without_nan(line), allow_nan=False) + "\n")
+        if self.cfg.curriculum is not None and "valid" in records:
+            self.best.offer(stage, self.step, records["valid"]["accuracy"], self.model)
 
     def _keep(self, last: bool) -> None:
         if not self.accelerator.is_main_process:
@@ -214,22 +221,22 @@ class Trainer:
         if is_saved(self.cfg.save, self.step) or last:
             self._save_step()
         if self.step % self.cfg.save.resume_every == 0 and not last:
-            state = {"step": self.step, "seconds": self.seconds}
+            state = {"step": self.step, "seconds": self.seconds, "best": self.best.plain()}
             save_point(self.folder, self.model, self.optimizer.optimizer, state)
 
     def _save_step(self) -> None:
         """Keep the weights of this step, in half the bytes."""
-        path = self.folder / "steps" / f"{self.step}.safetensors"
-        half = {name: t.to(torch.bfloat16) for name, t in self.model.state_dict().items()}
-        write_tensors(path, half)
+        write_half(self.folder / "steps" / f"{self.step}.safetensors", self.model)
 
     def _finish(self) -> None:
         if not self.accelerator.is_main_process:
             return
         write_card(self.folder, self.recipe, self.task, self.model)
-        state = {"step": self.step, "seconds": self.seconds}
+        state = {"step": self.step, "seconds": self.seconds, "best": self.best.plain()}
         save_point(self.folder, self.model, self.optimizer.optimizer, state)
-        write_tensors(self.folder / "model.safetensors", self.model.state_dict())
+        final = self.best.last() or self.model.state_dict()
+        write_tensors(self.folder / "model.safetensors", final)
+        self.best.tidy()
 
     def _check_same(self, stored: Path) -> None:
         # Fields that came to a config after the run was begun are as if it had named them

@@ -1,0 +1,230 @@
+"""What the worded tasks share: problems become sequences as the task's layout says."""
+
+import copy
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from workbench.config import StrictModel, nearest
+from workbench.tasks.base import Task
+from workbench.tasks.batch import Batch
+from workbench.tasks.worded.batch import WordedBatch
+from workbench.tasks.worded.layout import COT, Encoded, Layout, Specials, lay_out
+from workbench.tasks.worded.problem import Problem
+from workbench.tasks.worded.scoring import Score
+from workbench.vocabulary import WordVocabulary
+
+START, END, LATENT, PAUSE = "<|start-latent|>", "<|end-latent|>", "<|latent|>", "<|pause|>"
+STOP = "<|end|>"
+ANSWER = "###"  # stands before an answer
+SPECIALS = ("<|pad|>", STOP, START, END, LATENT, PAUSE, ANSWER)
+
+Self = TypeVar("Self", bound="WordedTask")
+
+
+class WordedTask(Task):
+    """Questions in words with the steps of a solution; `layout` says how they are put to a model.
+
+    A fresh task is laid out as chain of thought; a run's task as its training left it.
+    """
+
+    unit: ClassVar[str] = "steps"
+
+    def __init__(self, cfg: StrictModel, seed: int) -> None:
+        super().__init__(cfg, seed)
+        self.layout: Layout = COT
+
+    # -- what a task says
+
+    @property
+    @abstractmethod
+    def split_names(self) -> Sequence[str]:
+        """The splits that there are."""
+
+    @abstractmethod
+    def read_problems(self, split: str) -> list[Problem]:
+        """The problems of a split, generated or read."""
+
+    @abstractmethod
+    def score(self, problem: Problem, said: str) -> Score:
+        """Whether an answer is right."""
+
+    def decides(self, problem: Problem) -> tuple[str, str, str]:
+        """The answer in three parts: what precedes its deciding word, the word, another one.
+
+        The other one is the wrong choice where there are two, and empty where any may be.
+        """
+        return "", problem.answer, ""
+
+    def bridges(self, problem: Problem) -> Sequence[str]:
+        """A word for what each step leads to, the last one left out."""
+        return ()
+
+    # -- problems, encoded once
+
+    def problems(self, split: str) -> list[Problem]:
+        """The problems of a split.
+
+        Raises:
+            ValueError: There is no such split.
+        """
+        if split not in self.split_names:
+            raise ValueError(f"no split {split!r}; {nearest(split, self.split_names)}")
+        if split not in self._problems:
+            self._problems[split] = self.read_problems(split)
+        return self._problems[split]
+
+    @cached_property
+    def _problems(self) -> dict[str, list[Problem]]:
+        return {}
+
+    @cached_property
+    def _encoded(self) -> dict[str, list[Encoded]]:
+        return {}
+
+    def encoded(self, split: str) -> list[Encoded]:
+        """The problems of a split as token ids."""
+        if split not in self._encoded:
+            self._encoded[split] = [self.encode(problem) for problem in self.problems(split)]
+        return self._encoded[split]
+
+    def encode(self, problem: Problem) -> Encoded:
+        """A problem as token ids."""
+        vocabulary = self.vocabulary
+        before, right, wrong = self.decides(problem)
+        opening = vocabulary.encode(f"{ANSWER} {before}".strip())
+        answer = vocabulary.encode(f"{ANSWER} {problem.answer}")
+        other = vocabulary.encode(f"{ANSWER} {before} {wrong}") if wrong else answer
+        decides = next(
+            (i for i, pair in enumerate(zip(answer, other, strict=False)) if len({*pair}) > 1),
+            min(len(opening), len(answer) - 1),
+        )
+        return Encoded(
+            question=vocabulary.encode(f"{problem.question}\n"),
+            steps=[vocabulary.encode(f"{step}\n") for step in problem.steps],
+            answer=answer,
+            decides=decides,
+            bridges=[vocabulary.encode(word)[0] for word in self.bridges(problem)],
+            candidates=(answer[decides], other[decides] if wrong else -1),
+        )
+
+    @property
+    def specials(self) -> Specials:
+        """Token ids of what layouts put in."""
+        return Specials(*(self.vocabulary.special(n) for n in (START, END, LATENT, PAUSE, STOP)))
+
+    # -- sequences
+
+    def laid_out(self: Self, layout: Layout) -> Self:
+        """The same problems, put to a model in another way."""
+        other = copy.copy(self)
+        other.layout = layout
+        other.__dict__.pop("splits", None)
+        return other
+
+    def lay_out(
+        self, split: str, numbers: Sequence[int], layouts: Layout | Sequence[Layout] | None = None
+    ) -> WordedBatch:
+        """Some problems of a split as sequences.
+
+        Args:
+            split: The split.
+            numbers: Which of its problems.
+            layouts: How; one for all or one for each. The task's own by default.
+        """
+        layouts = self.layout if layouts is None else layouts
+        if isinstance(layouts, Layout):
+            layouts = [layouts] * len(numbers)
+        encoded = self.encoded(split)
+        numbers = list(numbers)
+        return lay_out([encoded[n] for n in numbers], layouts, self.specials, numbers)
+
+    def lay_out_problem(self, problem: Problem) -> WordedBatch:
+        """One problem as a batch of one row."""
+        return lay_out([self.encode(problem)], [self.layout], self.specials, [0])
+
+    @cached_property
+    def splits(self) -> Mapping[str, Batch]:
+        return LazySplits(self)
+
+    def batch(self, split: str, n: int, seed: int = 0) -> Batch:
+        if n < 1:
+            raise ValueError(f"n={n} must be at least 1")
+        if seed < 0:
+            raise ValueError(f"seed={seed} must be at least 0")
+        chosen = np.random.default_rng(seed).permutation(len(self.problems(split)))[:n]
+        return self.lay_out(split, chosen.tolist())
+
+    @property
+    def n_ctx(self) -> int:
+        """Positions of the longest problem with all its steps, and the layout's fillers."""
+        longest = (
+            len(e.question) + sum(map(len, e.steps)) + len(e.answer) + 3
+            for split in self.split_names
+            for e in self.encoded(split)
+        )
+        return max(longest) + self.layout.n_fillers
+
+    def majority_rate(self, split: str) -> float:
+        """Accuracy of always giving the split's commonest answer."""
+        answers = Counter(problem.answer for problem in self.problems(split))
+        return max(answers.values()) / sum(answers.values())
+
+    @property
+    def trained_difficulty(self) -> tuple[int, int]:
+        steps = [len(problem.steps) for problem in self.problems("train")]
+        return min(steps), max(steps)
+
+    def examples(self, batch: Batch) -> list[dict[str, object]]:
+        """Rows in words: the sequence that a model is given, what it is to say, steps."""
+        assert isinstance(batch, WordedBatch)
+        rows = []
+        for row in range(len(batch)):
+            prompt, length = int(batch.prompt[row]), int(batch.length[row])
+            tokens = batch.tokens[row].tolist()
+            rows.append(
+                {
+                    "question": self.vocabulary.decode(tokens[:prompt]),
+                    "answer": self.vocabulary.decode(tokens[prompt:length]),
+                    "bridges": [self.vocabulary.words[b] for b in batch.bridge[row] if b >= 0],
+                    self.unit: int(batch.difficulty[row]),
+                }
+            )
+        return rows
+
+    def answer_in(self, said: str) -> str:
+        """The answer in what a model says: what follows the last mark, up to the end."""
+        return said.partition(STOP)[0].rpartition(ANSWER)[2].strip()
+
+
+class LazySplits(Mapping[str, Batch]):
+    """Splits that are laid out when they are asked for."""
+
+    def __init__(self, task: WordedTask) -> None:
+        self.task = task
+        self.done: dict[str, Batch] = {}
+
+    def __getitem__(self, split: str) -> Batch:
+        if split not in self.task.split_names:
+            raise KeyError(split)
+        if split not in self.done:
+            everything = range(len(self.task.problems(split)))
+            self.done[split] = self.task.lay_out(split, everything)
+        return self.done[split]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.task.split_names)
+
+    def __len__(self) -> int:
+        return len(self.task.split_names)
+
+
+def word_vocabulary(
+    words: Sequence[str], split: Callable[[str], list[str]] = str.split
+) -> WordVocabulary:
+    """A vocabulary of whole words that holds the tokens that layouts put in."""
+    return WordVocabulary([*SPECIALS, *words], split)

@@ -1,0 +1,55 @@
+"""The best weights of each stage of a curriculum, by accuracy on the validation questions."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from workbench.files import read_tensors, write_tensors
+
+BEST = "best.safetensors"  # of the stage that training is in, in full precision
+
+
+class BestSteps:
+    """Keeps one step of each stage in `steps/`; of the last one the weights in full, too."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._found: dict[int, tuple[int, float]] = {}  # of each stage step and accuracy
+
+    def offer(self, stage: int, step: int, accuracy: float, model: nn.Module) -> None:
+        """Keep these weights if they are the best of their stage so far; of equals the first."""
+        before = self._found.get(stage)
+        if before is not None and before[1] >= accuracy:
+            return
+        if before is not None:
+            self._path(before[0]).unlink(missing_ok=True)
+        self._found[stage] = step, accuracy
+        write_half(self._path(step), model)
+        write_tensors(self.folder / BEST, model.state_dict())
+
+    def last(self) -> dict[str, Tensor] | None:
+        """The best weights of the last stage, if any were measured."""
+        path = self.folder / BEST
+        return read_tensors(path) if self._found and path.exists() else None
+
+    def plain(self) -> list[list[Any]]:
+        """What is known, for the point to go on from."""
+        return [[stage, *found] for stage, found in self._found.items()]
+
+    def restore(self, plain: list[list[Any]]) -> None:
+        """Take up what was known at a point."""
+        self._found = {stage: (step, accuracy) for stage, step, accuracy in plain}
+
+    def tidy(self) -> None:
+        """Drop what only a training under way needs."""
+        (self.folder / BEST).unlink(missing_ok=True)
+
+    def _path(self, step: int) -> Path:
+        return self.folder / "steps" / f"{step}.safetensors"
+
+
+def write_half(path: Path, model: nn.Module) -> None:
+    """Keep weights in half the bytes."""
+    write_tensors(path, {name: t.to(torch.bfloat16) for name, t in model.state_dict().items()})

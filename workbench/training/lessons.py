@@ -1,0 +1,175 @@
+"""What a run is taught: its batches, their loss, and what is measured of the model meanwhile."""
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from workbench.config import ConfigError
+from workbench.curriculum import Curriculum
+from workbench.models.base import LatentModel
+from workbench.models.depth import DepthModel
+from workbench.models.thought import ThoughtModel
+from workbench.recipe import TrainingConfig
+from workbench.tasks.base import Task
+from workbench.tasks.batch import Batch
+from workbench.tasks.worded.batch import WordedBatch
+from workbench.tasks.worded.task import WordedTask
+from workbench.training.measure import measure, measure_worded, measured_rows
+from workbench.training.objective import Objective
+from workbench.training.stream import BatchStream, Order
+
+DRAW = 0  # seed of the rows that are measured: the same ones at every step
+Split = Callable[[Batch], Iterator[Batch]]
+
+
+class Lessons(ABC):
+    """Batches and their loss; batch i is a pure function of (seed, i)."""
+
+    @abstractmethod
+    def batch(self, number: int) -> Batch:
+        """The rows of one step."""
+
+    @abstractmethod
+    def loss(self, batch: Batch, number: int, parts: Split) -> Tensor:
+        """Mean loss of a batch, computed in the parts that `parts` makes of it."""
+
+    @abstractmethod
+    def epoch(self, number: int) -> float:
+        """How often the training rows have been seen before batch `number`."""
+
+    @abstractmethod
+    def measure(self, number: int) -> dict[str, dict[str, Any]]:
+        """What is found of the model after `number` steps, by split."""
+
+    def stage(self, number: int) -> int:
+        """The stage of a curriculum that batch `number` belongs to."""
+        return 0
+
+    def thoughts(self, number: int) -> int | None:
+        """Thoughts of a row of the stage; None for models that loop."""
+        return None
+
+
+class LoopLessons(Lessons):
+    """Questions whose answer is read at one position, after one loop or another."""
+
+    def __init__(
+        self,
+        cfg: TrainingConfig,
+        task: Task,
+        model: DepthModel,
+        prepared: Callable[..., Tensor],
+        seed: int,
+    ) -> None:
+        device = model.device
+        self.cfg = cfg
+        self.model = model
+        self.stream = BatchStream(task, cfg.mixture, cfg.batch_size, seed, device)
+        self.measured = measured_rows(task, cfg.measure.splits, cfg.measure.n, device)
+        self.objective = Objective(cfg.objective, model, prepared)
+
+    def batch(self, number: int) -> Batch:
+        return self.stream.batch(number)
+
+    def loss(self, batch: Batch, number: int, parts: Split) -> Tensor:
+        loops: int | Tensor | None = None
+        if isinstance(self.cfg.loops, list):
+            loops = self.stream.loops(number, *self.cfg.loops)
+        total = torch.zeros((), device=batch.tokens.device)
+        for part in parts(batch):
+            if self.cfg.loops == "hops":
+                loops = part.difficulty.clamp(max=self.model.n_loops)
+            total = total + self.objective(part, loops)
+        return total / len(batch)
+
+    def epoch(self, number: int) -> float:
+        return self.stream.epoch(number)
+
+    def measure(self, number: int) -> dict[str, dict[str, Any]]:
+        return {split: measure(self.model, rows) for split, rows in self.measured.items()}
+
+
+class WordedLessons(Lessons):
+    """Problems whose solutions are learnt by heart, by words first and by thoughts later."""
+
+    def __init__(
+        self,
+        cfg: TrainingConfig,
+        task: WordedTask,
+        model: ThoughtModel,
+        prepared: Callable[..., Tensor],
+        seed: int,
+    ) -> None:
+        if cfg.curriculum is None:
+            raise ConfigError("training.curriculum is missing; a worded task needs one")
+        self.cfg = cfg
+        self.task = task
+        self.model = model
+        self.prepared = prepared
+        self.seed = seed
+        solutions = (sum(map(len, e.steps)) for e in task.encoded("train"))
+        self.curriculum = Curriculum(cfg.curriculum, max(solutions))
+        self.order = Order("train", len(task.problems("train")), seed)
+        # The first of them are what a batch of that many problems holds
+        self.measured = {
+            split: task.batch(split, cfg.measure.n, DRAW).number.tolist()  # type: ignore[attr-defined]
+            for split in cfg.measure.splits or ("valid",)
+        }
+
+    def batch(self, number: int) -> Batch:
+        size = self.cfg.batch_size
+        numbers = self.order.places(number * size, size).tolist()
+        rng = np.random.default_rng([self.seed, zlib.crc32(b"layout"), number])
+        stage, encoded = self.stage(number), self.task.encoded("train")
+        layouts = [self.curriculum.drawn(stage, len(encoded[n].steps), rng) for n in numbers]
+        return self.task.lay_out("train", numbers, layouts).to(self.model.device)
+
+    def loss(self, batch: Batch, number: int, parts: Split) -> Tensor:
+        assert isinstance(batch, WordedBatch)
+        total = torch.zeros((), device=batch.tokens.device)
+        for part in parts(batch):
+            assert isinstance(part, WordedBatch)
+            at, _ = part.said_at()
+            logits = self.prepared(**part.inputs, logits_at=at - 1)
+            total = total + part.said_losses(logits).sum()
+        return total / batch.scored.sum()
+
+    def epoch(self, number: int) -> float:
+        return number * self.cfg.batch_size / self.order.size
+
+    def stage(self, number: int) -> int:
+        return self.curriculum.stage(self.epoch(number))
+
+    def thoughts(self, number: int) -> int | None:
+        layout = self.curriculum.layout(self.stage(number), self.curriculum.cfg.max_latent_stage)
+        return layout.n_fillers if layout.filler == "latent" else 0
+
+    def measure(self, number: int) -> dict[str, dict[str, Any]]:
+        stage = self.stage(max(number - 1, 0))  # of the step that was taken last
+        found = {}
+        for split, numbers in self.measured.items():
+            steps = [len(self.task.encoded(split)[n].steps) for n in numbers]
+            layouts = [self.curriculum.layout(stage, n) for n in steps]
+            rows = self.task.lay_out(split, numbers, layouts).to(self.model.device)
+            found[split] = measure_worded(self.model, self.task, split, rows)
+        return found
+
+
+def lessons_for(
+    cfg: TrainingConfig,
+    task: Task,
+    model: LatentModel,
+    prepared: Callable[..., Tensor],
+    seed: int,
+) -> Lessons:
+    """What a model is taught of a task."""
+    if isinstance(task, WordedTask):
+        assert isinstance(model, ThoughtModel)
+        return WordedLessons(cfg, task, model, prepared, seed)
+    assert isinstance(model, DepthModel)
+    return LoopLessons(cfg, task, model, prepared, seed)
