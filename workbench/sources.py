@@ -53,9 +53,10 @@ class Source:
 
         safe = {} if self.gguf_file else {"use_safetensors": True}
         with self._reading("weights"):
-            model, info = AutoModelForCausalLM.from_pretrained(
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
                 self.name, dtype=dtype, output_loading_info=True, **safe, **self._options()
             )
+        model, info = loaded
         for problem, keys in (
             ("lacks the weights", info["missing_keys"]),
             ("holds weights without a place:", info["unexpected_keys"]),

@@ -55,7 +55,9 @@ def test_the_shape_is_the_published_one(model):
     assert (cfg.n_layers, cfg.d_model, cfg.n_heads, cfg.n_key_value_heads) == (30, 576, 9, 3)
     assert (cfg.d_head, cfg.d_vocab, cfg.tie_embeddings) == (64, 49152, True)
     held = {parameter.data_ptr(): parameter.numel() for parameter in model.parameters()}
-    biases = sum(p.numel() for name, p in model.named_parameters() if ".b_" in name or "._b" in name)
+    biases = sum(
+        p.numel() for name, p in model.named_parameters() if ".b_" in name or "._b" in name
+    )
     assert sum(held.values()) - biases == 134_515_008
 
 
