@@ -8,7 +8,7 @@ from workbench.tokenizer import SPECIALS
 
 TEXTS = [
     "The capital of France is",
-    "Natalia sold clips to 48 of her friends in April, and then she sold half as many clips in May.",
+    "Natalia sold clips to 48 of her friends in April, then half as many clips in May.",
     "Every lempus is a rorpus. Every rorpus is a yumpus. Alex is a lempus. Is Alex a yumpus?",
 ]
 
