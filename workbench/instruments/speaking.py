@@ -77,10 +77,10 @@ def speak(model: ThoughtModel, task: WordedTask, batch: WordedBatch) -> list[str
         rows = batch[start : start + ROWS]
         given = rows.prompts()
         room = model.cfg.n_ctx - int(rows.prompt.max())
-        tokens = model.generate(max_new_tokens=max(min(longest, room), 1), stop_at=stop, **given)[
-            :, given["tokens"].shape[1] :
-        ]
-        for row in tokens.tolist():
+        n_new = max(min(longest, room), 1)
+        mask = given["attention_mask"]
+        tokens = model.generate(given["tokens"], n_new, attention_mask=mask, stop_at=stop)
+        for row in tokens[:, mask.shape[1] :].tolist():
             end = row.index(stop) if stop in row else len(row)
             said.append(task.vocabulary.decode(row[:end]))
     return said

@@ -159,10 +159,8 @@ class Prosqa(WordedTask):
     def local_features(self, batch: Batch) -> dict[str, np.ndarray]:
         raise ValueError("ProsQA's features are differences; see `shortcuts`")
 
-    def question(self, text: str) -> Batch:
-        graph = read_question(text)
-        problem = prosqa_problem(graph, self.cfg.wording)
-        return self.lay_out_problem(problem)
+    def typed(self, text: str) -> Problem:
+        return prosqa_problem(read_question(text), self.cfg.wording)
 
 
 def _columns(graphs: Sequence[Graph]) -> np.ndarray:

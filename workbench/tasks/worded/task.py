@@ -50,6 +50,17 @@ class WordedTask(Task):
         """The problems of a split, generated or read."""
 
     @abstractmethod
+    def typed(self, text: str) -> Problem:
+        """A typed question as a problem; its answer where it can be found out.
+
+        Raises:
+            ValueError: The text is empty or no question of this task.
+        """
+
+    def question(self, text: str) -> Batch:
+        return lay_out([self.encode(self.typed(text))], [self.layout], self.specials, [0])
+
+    @abstractmethod
     def score(self, problem: Problem, said: str) -> Score:
         """Whether an answer is right."""
 
@@ -142,10 +153,6 @@ class WordedTask(Task):
         encoded = self.encoded(split)
         numbers = list(numbers)
         return lay_out([encoded[n] for n in numbers], layouts, self.specials, numbers)
-
-    def lay_out_problem(self, problem: Problem) -> WordedBatch:
-        """One problem as a batch of one row."""
-        return lay_out([self.encode(problem)], [self.layout], self.specials, [0])
 
     @cached_property
     def splits(self) -> Mapping[str, Batch]:
