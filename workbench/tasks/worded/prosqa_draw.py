@@ -1,0 +1,119 @@
+"""Graphs for ProsQA questions, with paths of the lengths that are wanted and words for their nodes.
+
+Lengths are met by drawing until there are enough graphs of each. No two nodes of a graph have the
+same name, and edges are stated in a random order.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+
+from workbench.config import ConfigError, nearest
+from workbench.tasks.worded.prosqa_ask import ASK, Asked
+from workbench.tasks.worded.prosqa_edges import LAWS, MOST_NODES
+from workbench.tasks.worded.prosqa_graph import Graph
+from workbench.tasks.worded.prosqa_names import CONCEPTS, PEOPLE
+
+# Questions with paths of so many hops among the 800 of the official validation and test files
+OFFICIAL = {3: 326, 4: 350, 5: 105, 6: 19}
+AT_ONCE = (512, 4_096)  # graphs drawn together, fewest and most
+PER_GRAPH = 4  # of them for each graph that is still wanted
+TRIES = 200  # draws without a wanted graph before there seems to be none
+STREAM = 7_281  # keeps these draws apart from other ones of the same seed
+
+
+@dataclass(frozen=True)
+class GraphSettings:
+    """What graphs to draw; the defaults give the statistics of the official files."""
+
+    n_nodes: int = 28  # drawn; those without any edge are left out, about five
+    hops: tuple[int, int] = (3, 6)  # fewest and most, from root to target
+    version: Literal["paper", "matched"] = "paper"
+    lengths: Literal["official", "balanced"] = "official"  # how often each number of hops occurs
+    law: Literal["file", "printed"] = "file"
+    concepts: tuple[str, ...] = field(default=CONCEPTS, repr=False)
+    people: tuple[str, ...] = field(default=PEOPLE, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("version", "lengths", "law"):
+            choices = get_args(type(self).__annotations__[name])
+            if getattr(self, name) not in choices:
+                raise ConfigError(f"{name}={getattr(self, name)!r}: {_near(self, name, choices)}")
+        least, most = self.hops
+        if not 1 <= least <= most:
+            raise ConfigError(f"hops={self.hops}: the fewest must be at least 1, the most no fewer")
+        if self.lengths == "official" and not set(range(least, most + 1)) <= set(OFFICIAL):
+            raise ConfigError(
+                f"hops={self.hops}: the official files have {min(OFFICIAL)} to {max(OFFICIAL)} "
+                "hops; for others, lengths='balanced' is right"
+            )
+        if not 2 * (least + 1) <= self.n_nodes <= MOST_NODES:
+            raise ConfigError(
+                f"n_nodes={self.n_nodes} must lie between {2 * (least + 1)}, two paths of {least} "
+                f"hops, and {MOST_NODES}"
+            )
+
+    @property
+    def shares(self) -> dict[int, float]:
+        """How often each number of hops occurs."""
+        hops = range(self.hops[0], self.hops[1] + 1)
+        counts = {n: 1 if self.lengths == "balanced" else OFFICIAL[n] for n in hops}
+        return {n: count / sum(counts.values()) for n, count in counts.items()}
+
+
+def _near(settings: GraphSettings, name: str, choices: tuple[str, ...]) -> str:
+    return nearest(str(getattr(settings, name)), choices)
+
+
+def draw_graphs(n: int, seed: int, settings: GraphSettings | None = None) -> list[Graph]:
+    """So many graphs; equal for one seed.
+
+    Raises:
+        ConfigError: No graph of so few nodes seems to have a path of one of the lengths.
+    """
+    cfg = settings or GraphSettings()
+    rng = np.random.default_rng([seed, STREAM])
+    wanted = rng.choice(list(cfg.shares), size=n, p=list(cfg.shares.values()))
+    places = {hops: np.flatnonzero(wanted == hops).tolist() for hops in cfg.shares}
+    graphs: dict[int, Graph] = {}
+    idle = 0
+    while len(graphs) < n:
+        before = len(graphs)
+        at_once = min(max(PER_GRAPH * (n - before), AT_ONCE[0]), AT_ONCE[1])
+        for found in ASK[cfg.version](rng, at_once, cfg.n_nodes, LAWS[cfg.law]):
+            if places.get(found.hops) and (graph := _named(rng, found.make(), cfg)):
+                graphs[places[found.hops].pop()] = graph
+        idle = 0 if len(graphs) > before else idle + 1
+        if idle == TRIES:
+            hops = next(hops for hops, left in places.items() if left)
+            raise ConfigError(
+                f"no {cfg.version} graph of {cfg.n_nodes} nodes with a path of {hops} hops was "
+                "found; more nodes, fewer hops or more names leave more room"
+            )
+    return [graphs[place] for place in range(n)]
+
+
+def _named(rng: np.random.Generator, asked: Asked, cfg: GraphSettings) -> Graph | None:
+    """One graph with words for its nodes, without those that have no edge; if the words suffice."""
+    kept = np.flatnonzero(asked.edges.any(0) | asked.edges.any(1)).tolist()
+    is_concept = np.asarray(asked.edges.any(0))[kept].tolist()
+    n_concepts = sum(is_concept)
+    if n_concepts > len(cfg.concepts) or len(kept) - n_concepts > len(cfg.people):
+        return None
+    place = {node: number for number, node in enumerate(kept)}
+    ends = rng.permutation(np.argwhere(asked.edges)).tolist()
+    concepts = iter(rng.permutation(len(cfg.concepts)).tolist())
+    people = iter(rng.permutation(len(cfg.people)).tolist())
+    return Graph(
+        names=tuple(
+            cfg.concepts[next(concepts)] if concept else cfg.people[next(people)]
+            for concept in is_concept
+        ),
+        edges=tuple((place[a], place[b]) for a, b in ends),
+        root=place[asked.root],
+        other_root=place[1 - asked.root],
+        target=place[asked.target],
+        wrong=place[asked.wrong],
+        target_first=bool(rng.integers(2)),
+    )

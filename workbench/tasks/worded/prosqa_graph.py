@@ -1,0 +1,122 @@
+"""The graph behind one ProsQA question, and what can be told of it by following its edges.
+
+An edge a → b says that a is a b. Nodes without parents are people, all others are concepts. The
+question names a person, the root, and two concepts; the target is the one that the root leads to.
+The wrong one descends from another person, the other root.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+Edge = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A directed graph without circles, and who and what is asked about."""
+
+    names: tuple[str, ...]
+    """The word for each node; nodes are numbered from 0."""
+    edges: tuple[Edge, ...]
+    """In the order in which the question states them."""
+    root: int
+    other_root: int
+    target: int
+    wrong: int
+    target_first: bool
+    """Whether the question names the target before the wrong concept."""
+
+    @property
+    def hops(self) -> int:
+        """Edges on a shortest way from the root to the target."""
+        return distances(self.root, children(self))[self.target]
+
+    @property
+    def people(self) -> frozenset[int]:
+        """The nodes that are people: those without parents."""
+        return frozenset(range(len(self.names))) - {b for _, b in self.edges}
+
+
+def children(graph: Graph) -> dict[int, list[int]]:
+    """The nodes that an edge leads to from each node, in the order stated."""
+    found: dict[int, list[int]] = {node: [] for node in range(len(graph.names))}
+    for a, b in graph.edges:
+        found[a].append(b)
+    return found
+
+
+def parents(graph: Graph) -> dict[int, list[int]]:
+    """The nodes from which an edge leads to each node, in the order stated."""
+    found: dict[int, list[int]] = {node: [] for node in range(len(graph.names))}
+    for a, b in graph.edges:
+        found[b].append(a)
+    return found
+
+
+def distances(start: int, following: Mapping[int, Iterable[int]]) -> dict[int, int]:
+    """Edges on a shortest way from a node to each that can be reached from it, nearest first."""
+    found = {start: 0}
+    queue = [start]
+    for node in queue:
+        for after in following[node]:
+            if after not in found:
+                found[after] = found[node] + 1
+                queue.append(after)
+    return found
+
+
+def shortest_path(graph: Graph) -> tuple[int, ...]:
+    """The nodes of a shortest way from root to target; of several, by the edges stated first."""
+    left = distances(graph.target, parents(graph))
+    following = children(graph)
+    path = [graph.root]
+    while path[-1] != graph.target:
+        steps = left[path[-1]] - 1
+        path.append(next(node for node in following[path[-1]] if left.get(node) == steps))
+    return tuple(path)
+
+
+def n_shortest_paths(graph: Graph) -> int:
+    """How many ways from root to target are shortest."""
+    before = parents(graph)
+    ways = {graph.root: 1}
+    steps = distances(graph.root, children(graph))
+    for node, step in steps.items():
+        if step:
+            ways[node] = sum(ways[a] for a in before[node] if steps.get(a) == step - 1)
+    return ways[graph.target]
+
+
+def neighbours(graph: Graph) -> list[set[int]]:
+    """After each number of steps from the root, the nodes that lie on a shortest way to the target.
+
+    This is what `neighbor_k` says in the files of Zhu et al. 2025.
+    """
+    there, back = distances(graph.root, children(graph)), distances(graph.target, parents(graph))
+    hops = there[graph.target]
+    return [
+        {n for n, step in there.items() if step == k and back.get(n) == hops - k}
+        for k in range(hops + 1)
+    ]
+
+
+def frontier(graph: Graph) -> list[set[int]]:
+    """After each number of steps from the root, all nodes that are no nearer, up to the target."""
+    steps = distances(graph.root, children(graph))
+    return [{n for n, step in steps.items() if step == k} for k in range(graph.hops + 1)]
+
+
+def swapped(graph: Graph) -> Graph:
+    """The same graph and candidates asked about the other root, so that the answer flips.
+
+    All words but one stay the same. The way may be longer or shorter than before, unless the
+    candidates are matched. Twice swapped is as before.
+    """
+    return replace(
+        graph,
+        root=graph.other_root,
+        other_root=graph.root,
+        target=graph.wrong,
+        wrong=graph.target,
+        target_first=not graph.target_first,
+    )
