@@ -90,12 +90,14 @@ def ask_matched(rng: np.random.Generator, n: int, n_nodes: int, law: Law) -> Ite
         ]
         looks.append(np.column_stack((steps[side, row, leaf], counts[row, leaf])))
     look = np.concatenate(looks)
-    for one, other in _pairs(rng, look):
-        pair = (halves[one], halves[other])
-        others = _others(edges[pair[0].graph], label[pair[0].graph])
-        if sum((label[half.graph] == half.label).sum() for half in pair) + sum(others) <= n_nodes:
-            make = partial(_joined, rng, inside, label, pair, others)
-            yield Found(int(look[one, 0]), make)
+    size = [(label == number).sum(1).tolist() for number in range(4)]  # of each label, by graph
+    people = _other_people(edges).tolist()
+    for pair in _pairs(rng, look):
+        one, other = (halves[number] for number in pair)
+        others = (people[one.graph], size[3][one.graph])
+        if size[one.label][one.graph] + size[other.label][other.graph] + sum(others) <= n_nodes:
+            make = partial(_joined, rng, inside, label, (one, other), others)
+            yield Found(int(look[pair[0], 0]), make)
 
 
 ASK = {"paper": ask_paper, "matched": ask_matched}
@@ -147,12 +149,10 @@ def _joined(
     return Asked(whole, root, leaves[root], leaves[1 - root])
 
 
-def _others(
-    edges: Bool[np.ndarray, "node node"], label: Int[np.ndarray, " node"]
-) -> tuple[int, int]:
-    """How many other people with children a graph has, and how many nodes that have both roots."""
-    people = ~np.asarray(edges.any(0)) & edges.any(1)
-    return int(people[2:].sum()), int((label == 3).sum())
+def _other_people(edges: Edges) -> Int[np.ndarray, " graph"]:
+    """How many nodes besides the roots have children and no parents."""
+    people = ~np.asarray(edges.any(1)) & edges.any(2)
+    return np.asarray(people[:, 2:].sum(1))
 
 
 def _add(
@@ -167,12 +167,14 @@ def _add(
     The two leaves stay leaves. The first of these nodes has all other people among its parents.
     """
     first = n_halves + n_people
+    depth = np.zeros(len(edges), dtype=np.int64)
+    depth[:n_halves] = root_steps(edges[None, :n_halves, :n_halves]).min(0)[0]
     for node in range(first, len(edges)):
-        depth = root_steps(edges[None, :node, :node]).min(0)[0]
-        weight = np.where(depth < len(edges), 1.5 * depth + 1, 1.0)
+        weight = 1.5 * depth[:node] + 1
         weight[leaves] = 0
-        count = min(max(int(rng.poisson(1.5)), 2), int((weight > 0).sum()))
+        count = min(max(int(rng.poisson(1.5)), 2), node - len(leaves))
         chosen = rng.choice(node, count, replace=False, p=weight / weight.sum())
         edges[chosen, node] = True
+        depth[node] = depth[chosen].min() + 1
     if first < len(edges):
         edges[n_halves:first, first] = True

@@ -5,7 +5,6 @@ same name, and edges are stated in a random order.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal, get_args
 
 import numpy as np
 
@@ -20,6 +19,7 @@ OFFICIAL = {3: 326, 4: 350, 5: 105, 6: 19}
 AT_ONCE = (512, 4_096)  # graphs drawn together, fewest and most
 PER_GRAPH = 4  # of them for each graph that is still wanted
 TRIES = 200  # draws without a wanted graph before there seems to be none
+CHOICES = {"version": tuple(ASK), "lengths": ("official", "balanced"), "law": tuple(LAWS)}
 STREAM = 7_281  # keeps these draws apart from other ones of the same seed
 
 
@@ -29,17 +29,18 @@ class GraphSettings:
 
     n_nodes: int = 28  # drawn; those without any edge are left out, about five
     hops: tuple[int, int] = (3, 6)  # fewest and most, from root to target
-    version: Literal["paper", "matched"] = "paper"
-    lengths: Literal["official", "balanced"] = "official"  # how often each number of hops occurs
-    law: Literal["file", "printed"] = "file"
+    version: str = "paper"  # or matched
+    lengths: str = "official"  # or balanced: how often each number of hops occurs
+    law: str = "file"  # or printed
     concepts: tuple[str, ...] = field(default=CONCEPTS, repr=False)
     people: tuple[str, ...] = field(default=PEOPLE, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("version", "lengths", "law"):
-            choices = get_args(type(self).__annotations__[name])
+        for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
-                raise ConfigError(f"{name}={getattr(self, name)!r}: {_near(self, name, choices)}")
+                raise ConfigError(
+                    f"{name}={getattr(self, name)!r}: {nearest(getattr(self, name), choices)}"
+                )
         least, most = self.hops
         if not 1 <= least <= most:
             raise ConfigError(f"hops={self.hops}: the fewest must be at least 1, the most no fewer")
@@ -62,10 +63,6 @@ class GraphSettings:
         return {n: count / sum(counts.values()) for n, count in counts.items()}
 
 
-def _near(settings: GraphSettings, name: str, choices: tuple[str, ...]) -> str:
-    return nearest(str(getattr(settings, name)), choices)
-
-
 def draw_graphs(n: int, seed: int, settings: GraphSettings | None = None) -> list[Graph]:
     """So many graphs; equal for one seed.
 
@@ -86,7 +83,7 @@ def draw_graphs(n: int, seed: int, settings: GraphSettings | None = None) -> lis
                 graphs[places[found.hops].pop()] = graph
         idle = 0 if len(graphs) > before else idle + 1
         if idle == TRIES:
-            hops = next(hops for hops, left in places.items() if left)
+            hops = max(hops for hops, left in places.items() if left)
             raise ConfigError(
                 f"no {cfg.version} graph of {cfg.n_nodes} nodes with a path of {hops} hops was "
                 "found; more nodes, fewer hops or more names leave more room"
