@@ -30,9 +30,9 @@ lint: install
 test-browser: install
 	$(BIN)/pytest --override-ini addopts=--import-mode=importlib tests/browser
 
-# On the real data files, which are not part of the project: make test-real DATA=folder
+# Real models and data in a folder of yours: make test-real DATA=folder
 test-real: install
-	$(BIN)/pytest --override-ini addopts="--jaxtyping-packages=workbench,analyses,beartype.beartype --import-mode=importlib" tests/real --data "$(DATA)"
+	DATA='$(DATA)' $(BIN)/pytest --override-ini addopts='--jaxtyping-packages=workbench,analyses,beartype.beartype --import-mode=importlib' tests/real
 
 bench: install
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'

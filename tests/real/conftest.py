@@ -1,25 +1,28 @@
-"""The folder with the real data files, as `make test-real DATA=folder` gives it."""
+"""Real models and data, in the folder that DATA names: `make test-real DATA=folder`."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 
-def pytest_addoption(parser):
-    parser.addoption("--data", default="", help="folder with the real data files")
+@pytest.fixture(scope="session")
+def data():
+    """The folder; what it lacks is named, and nothing is skipped."""
+    folder = Path(os.environ.get("DATA", "")).expanduser()
+    if not os.environ.get("DATA") or not folder.is_dir():
+        pytest.fail(f"DATA={os.environ.get('DATA', '')!r} is no folder; run make test-real DATA=…")
+    return folder
 
 
-@pytest.fixture
-def real(request):
-    """The path of a real file, or a failure that names it."""
-    given = request.config.getoption("--data")
+@pytest.fixture(scope="session")
+def find(data):
+    """Look a file up by its name, anywhere in the folder."""
 
-    def real(name):
-        if not given:
-            pytest.fail(f"{name} is wanted: make test-real DATA=folder names where it is")
-        path = Path(given) / name
-        if not path.is_file():
-            pytest.fail(f"{path} does not exist")
-        return path
+    def find(name):
+        found = sorted(data.rglob(name))
+        if not found:
+            pytest.fail(f"{data} holds no {name}; the README says how to fetch it")
+        return found[0]
 
-    return real
+    return find

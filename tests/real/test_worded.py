@@ -7,11 +7,11 @@ import pytest
 
 
 @pytest.fixture(params=[("prosqa_valid.json", 300), ("prosqa_valid_graph.json", 257)])
-def prosqa(request, real):
+def prosqa(request, find):
     from workbench.tasks.worded import load_prosqa
 
     name, rows = request.param
-    problems = load_prosqa(real(name))
+    problems = load_prosqa(find(name))
     assert len(problems) == rows
     return problems
 
@@ -32,18 +32,18 @@ def test_the_other_root_is_one_of_the_first_two_nodes(prosqa):
         assert {graph.root, graph.other_root} == {0, 1}
 
 
-def test_neighbor_k_is_what_lies_on_shortest_ways(real):
+def test_neighbor_k_is_what_lies_on_shortest_ways(find):
     from workbench.tasks.worded import load_prosqa, neighbours
 
-    for problem in load_prosqa(real("prosqa_valid_graph.json")):
+    for problem in load_prosqa(find("prosqa_valid_graph.json")):
         assert [*problem.facts["neighbor_k"]] == neighbours(problem.facts["graph"])
 
 
-def test_drawn_graphs_have_the_statistics_of_the_official_ones(real):
+def test_drawn_graphs_have_the_statistics_of_the_official_ones(find):
     from workbench.tasks.worded import draw_graphs, load_prosqa
     from workbench.tasks.worded.prosqa_graph import n_shortest_paths
 
-    official = [p.facts["graph"] for p in load_prosqa(real("prosqa_valid.json"))]
+    official = [p.facts["graph"] for p in load_prosqa(find("prosqa_valid.json"))]
     ours = draw_graphs(3_000, seed=0)
     for measure in (
         lambda graph: len(graph.names),
@@ -58,19 +58,19 @@ def test_drawn_graphs_have_the_statistics_of_the_official_ones(real):
 
 
 @pytest.mark.parametrize("steps", ["marks", "lines"])
-def test_every_official_sum_loads_and_is_right_as_its_own_answer(real, steps):
+def test_every_official_sum_loads_and_is_right_as_its_own_answer(find, steps):
     from workbench.tasks.worded import load_gsm8k, score_gsm8k
 
-    problems = load_gsm8k(real("gsm8k_test.jsonl"), steps)
+    problems = load_gsm8k(find("gsm8k_test.jsonl"), steps)
     assert len(problems) == 1_319
     assert all(score_gsm8k(f"#### {p.answer}", p.answer).right for p in problems)
     without = Counter(not p.steps for p in problems)
     assert without[True] == (18 if steps == "marks" else 0)
 
 
-def test_every_augmented_sum_loads(real):
+def test_every_augmented_sum_loads(find):
     from workbench.tasks.worded import load_gsm8k
 
-    problems = load_gsm8k(real("gsm8k_cot_valid.txt"))
+    problems = load_gsm8k(find("gsm8k_cot_valid.txt"))
     assert len(problems) == 500
     assert sum(not p.steps for p in problems) == 6

@@ -239,8 +239,10 @@ class Trainer:
         self.best.tidy()
 
     def _check_same(self, stored: Path) -> None:
+        # Fields that came to a config after the run was begun are as if it had named them
         ours, theirs = (
             r.model_dump(exclude={"versions", "commit", "name", "about"})
+            | {"model": model_config(r.model).model_dump()}
             for r in (self.recipe, load_recipe(stored))
         )
         if ours != theirs:

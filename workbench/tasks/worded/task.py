@@ -126,7 +126,8 @@ class WordedTask(Task):
     @property
     def specials(self) -> Specials:
         """Token ids of what layouts put in."""
-        return Specials(*(self.vocabulary.special(n) for n in (START, END, LATENT, PAUSE, STOP)))
+        thoughts = (self.vocabulary.special(name) for name in (START, END, LATENT, PAUSE))
+        return Specials(*thoughts, self.vocabulary.end)
 
     # -- sequences
 
@@ -176,10 +177,16 @@ class WordedTask(Task):
         )
         return max(longest) + self.layout.n_fillers
 
+    def commonest(self, split: str) -> str:
+        """The answer that most problems of a split have."""
+        answers = Counter(problem.answer for problem in self.problems(split))
+        return answers.most_common(1)[0][0]
+
     def majority_rate(self, split: str) -> float:
         """Accuracy of always giving the split's commonest answer."""
-        answers = Counter(problem.answer for problem in self.problems(split))
-        return max(answers.values()) / sum(answers.values())
+        commonest = self.commonest(split)
+        right = [self.score(problem, commonest).right for problem in self.problems(split)]
+        return sum(right) / len(right)
 
     @property
     def trained_difficulty(self) -> tuple[int, int]:
@@ -204,8 +211,8 @@ class WordedTask(Task):
         return rows
 
     def answer_in(self, said: str) -> str:
-        """The answer in what a model says: what follows the last mark, up to the end."""
-        return said.partition(STOP)[0].rpartition(ANSWER)[2].strip()
+        """The answer in what a model says: what follows the last mark."""
+        return said.rpartition(ANSWER)[2].strip()
 
 
 class LazySplits(Mapping[str, Batch]):
