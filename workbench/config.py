@@ -125,7 +125,7 @@ class ModelConfig(StrictModel):
         self.check_at_least(1, "n_key_value_heads")
         if self.n_heads % self.n_key_value_heads:
             parts = [n for n in range(1, self.n_heads + 1) if self.n_heads % n == 0]
-            near = min(parts, key=lambda n: abs(n - cast(int, self.n_key_value_heads)))
+            near = min(parts, key=lambda n: abs(n - (self.n_key_value_heads or 0)))
             raise ValueError(
                 f"n_heads={self.n_heads} do not divide among n_key_value_heads="
                 f"{self.n_key_value_heads}; the nearest number that they do is {near}"

@@ -17,7 +17,7 @@ from pydantic import model_validator
 from workbench.config import StrictModel
 from workbench.tasks.batch import Batch
 from workbench.tasks.worded.problem import Problem
-from workbench.tasks.worded.prosqa import Wording, load_prosqa, prosqa_problem, words
+from workbench.tasks.worded.prosqa import load_prosqa, prosqa_problem, words
 from workbench.tasks.worded.prosqa_draw import GraphSettings, draw_graphs
 from workbench.tasks.worded.prosqa_graph import Graph, shortest_path, swapped
 from workbench.tasks.worded.prosqa_names import CONCEPTS, PEOPLE
@@ -41,7 +41,7 @@ class ProsqaConfig(StrictModel):
     hops: list[int] = [3, 6]  # fewest and most
     version: Literal["paper", "matched"] = "paper"
     lengths: Literal["official", "balanced"] = "official"  # how often each number of hops occurs
-    wording: Wording = "sentences"
+    wording: Literal["sentences", "arrows"] = "sentences"
     # Official files in place of drawn questions
     train_file: str | None = None
     valid_file: str | None = None

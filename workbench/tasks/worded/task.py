@@ -126,8 +126,8 @@ class WordedTask(Task):
     @property
     def specials(self) -> Specials:
         """Token ids of what layouts put in."""
-        thoughts = (self.vocabulary.special(name) for name in (START, END, LATENT, PAUSE))
-        return Specials(*thoughts, self.vocabulary.end)
+        start, end, latent, pause = map(self.vocabulary.special, (START, END, LATENT, PAUSE))
+        return Specials(start, end, latent, pause, self.vocabulary.end)
 
     # -- sequences
 
