@@ -14,7 +14,6 @@ from typing import Literal, cast
 import numpy as np
 from pydantic import model_validator
 
-from workbench.config import StrictModel
 from workbench.tasks.batch import Batch
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.prosqa import load_prosqa, prosqa_problem, words
@@ -24,14 +23,14 @@ from workbench.tasks.worded.prosqa_names import CONCEPTS, PEOPLE
 from workbench.tasks.worded.prosqa_question import read_question
 from workbench.tasks.worded.prosqa_shortcuts import entity_blind_features, target_first
 from workbench.tasks.worded.scoring import Score, score_prosqa
-from workbench.tasks.worded.task import WordedTask, word_vocabulary
+from workbench.tasks.worded.task import WordedConfig, WordedTask, word_vocabulary
 from workbench.vocabulary import WordVocabulary
 
 GLUE = ("Every", "is", "a", "an", "Is", "or", ".", "?")
 SPLITS = ("train", "valid", "test", "test_swapped")
 
 
-class ProsqaConfig(StrictModel):
+class ProsqaConfig(WordedConfig):
     """Sizes of ProsQA; the defaults are the official files'."""
 
     n_train: int = 17_886
@@ -67,8 +66,7 @@ class Prosqa(WordedTask):
     Config = ProsqaConfig
     cfg: ProsqaConfig
 
-    @cached_property
-    def vocabulary(self) -> WordVocabulary:  # type: ignore[override]
+    def own_words(self) -> WordVocabulary:
         """All words that drawn questions may hold, and those of the files."""
         found: set[str] = set()
         for split in ("train", "valid", "test"):

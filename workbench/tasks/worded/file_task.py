@@ -3,16 +3,14 @@
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import model_validator
 
-from workbench.config import ConfigError, StrictModel
+from workbench.config import ConfigError
 from workbench.tasks.worded.problem import Problem
-from workbench.tasks.worded.task import WordedTask, word_vocabulary
-from workbench.tokenizer import Vocabulary, load_vocabulary
+from workbench.tasks.worded.task import WordedConfig, WordedTask, word_vocabulary
 from workbench.vocabulary import WordVocabulary
 
 WORD = re.compile(r"<\|[^|>]*\|>|###|\d|\w+|[^\w\s]")
@@ -20,7 +18,7 @@ UNKNOWN = "<|unknown|>"
 SPLITS = ("train", "valid", "test")
 
 
-class FileTaskConfig(StrictModel):
+class FileTaskConfig(WordedConfig):
     """Where problems come from; a split without a file comes from `hub`, or is not there."""
 
     train_file: str | None = None
@@ -31,8 +29,6 @@ class FileTaskConfig(StrictModel):
     n_train: int | None = None  # rows to take of each, from the first on; all by default
     n_valid: int | None = None
     n_test: int | None = None
-    # Folder, Hub id or GGUF file of a tokenizer; `words` makes one of the training split's words
-    tokenizer: str = "words"
 
     @model_validator(mode="after")
     def _check_source(self) -> "FileTaskConfig":
@@ -89,11 +85,8 @@ class FileTask(WordedTask):
             raise ConfigError(f"no data set {source}: {reason}") from None
         return self.from_rows(rows, source)
 
-    @cached_property
-    def vocabulary(self) -> Vocabulary:  # type: ignore[override]
-        """Of the tokenizer that is named, or the words of the training problems."""
-        if self.cfg.tokenizer != "words":
-            return load_vocabulary(self.cfg.tokenizer, add_specials=True)
+    def own_words(self) -> WordVocabulary:
+        """The words of the training problems; one token stands for all others."""
         first = "train" if "train" in self.split_names else self.split_names[0]
         found: dict[str, None] = {}
         for problem in self.problems(first):
