@@ -48,7 +48,7 @@ def with_trained_loops(cfg: LoopTableConfig, loops: str | list[int]) -> LoopTabl
 
 
 def check_parts(cfg: ModelConfig, task: Task) -> None:
-    """Refuse a perception or a readout that the task's questions do not serve."""
+    """Refuse a perception or a readout that the task's questions or each other do not serve."""
     perception, own_perception = (
         part(PERCEPTIONS, name, "perception") for name in (cfg.perception, task.perception)
     )
@@ -57,6 +57,11 @@ def check_parts(cfg: ModelConfig, task: Task) -> None:
         raise ConfigError(
             f"perception {cfg.perception!r} does not take this task's questions; "
             f"{task.perception!r} does"
+        )
+    if cfg.perception == "causal" and cfg.readout == "cls":
+        raise ConfigError(
+            "readout 'cls' reads the first position, which sees no other under perception "
+            f"'causal'; {task.perception!r} lets it see all"
         )
     if (readout is None) != (own_readout is None):
         answers = "with a word" if own_readout is None else "with yes or no"
