@@ -161,11 +161,11 @@ def graph_recipe(model=None, **training):
 
 
 def test_a_first_position_that_sees_nothing_is_not_read():
-    shape = {"family": "depth_recurrent", "d_model": 8, "n_heads": 2, "d_mlp": 8}
+    shape = {"family": "depth_recurrent", "n_layers": 1, "n_loops": 2, "d_model": 8, "n_heads": 2}
     data = {
         "name": "values",
         "task": {"name": "boolean", "n_train": 8, "n_valid": 2, "n_test": 2},
-        "model": shape | {"perception": "causal"},
+        "model": shape | {"d_mlp": 8, "normalization_type": "LN", "perception": "causal"},
         "training": {"steps": 1},
     }
     with pytest.raises(ConfigError) as error:

@@ -58,16 +58,16 @@ def check_parts(cfg: ModelConfig, task: Task) -> None:
             f"perception {cfg.perception!r} does not take this task's questions; "
             f"{task.perception!r} does"
         )
-    if cfg.perception == "causal" and cfg.readout == "cls":
-        raise ConfigError(
-            "readout 'cls' reads the first position, which sees no other under perception "
-            f"'causal'; {task.perception!r} lets it see all"
-        )
     if (readout is None) != (own_readout is None):
         answers = "with a word" if own_readout is None else "with yes or no"
         raise ConfigError(
             f"the task answers {answers}, which readout {cfg.readout!r} does not give; "
             f"{task.readout!r} does"
+        )
+    if cfg.perception == "causal" and cfg.readout == "cls":
+        raise ConfigError(
+            "readout 'cls' reads the first position, which sees no other under perception "
+            f"'causal'; {task.perception!r} lets it see all"
         )
 
 
