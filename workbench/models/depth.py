@@ -154,6 +154,7 @@ class DepthModel(LatentModel):
             raise ValueError("a recurrence that halts keeps more than its state from loop to loop")
         where = self.perception.context(tokens, attention_mask, inputs)
         passage = Passage(self._embed(tokens, where, inputs), self)
+        self._note_valid(loop + 1, loop + 1, len(tokens))
         self.clock.loop = loop
         try:
             state = self.recurrence(said, passage)
