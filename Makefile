@@ -32,7 +32,7 @@ test-browser: install
 
 # Real models and data in a folder of yours: make test-real DATA=folder
 test-real: install
-	DATA='$(DATA)' $(BIN)/pytest --override-ini addopts=--import-mode=importlib tests/real
+	DATA='$(DATA)' $(BIN)/pytest --override-ini addopts='--jaxtyping-packages=workbench,analyses,beartype.beartype --import-mode=importlib' tests/real
 
 bench: install
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'

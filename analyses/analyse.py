@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -27,9 +27,13 @@ from analyses.trained import Trained
 from analyses.training_curves import training_curves
 from workbench.config import ConfigError, nearest
 from workbench.edits import Edit, edit_hooks, parse_edits, to_plain
-from workbench.models.depth import DepthModel
+from workbench.models.base import LatentModel
+from workbench.models.thought import ThoughtModel
 from workbench.runs import Run, load_run
+from workbench.tasks import Task
 from workbench.tasks.batch import Batch
+from workbench.tasks.worded.batch import WordedBatch
+from workbench.tasks.worded.task import WordedTask
 
 ANALYSES: dict[str, Callable[..., Result]] = {
     "logit_lens": logit_lens,
@@ -54,7 +58,9 @@ OF_SPLITS = {
     "realignment",
 }  # given every split unless one is named
 OF_DEFAULT = {"compute_frontier"}  # given the split that a run is judged on
-SUPPLIED = ("n_loops", "trained", "bridge_words", "split")  # keyword arguments, but no options
+ROWS = 500  # of each split, unless it is said how many
+# Keyword arguments that are no options
+SUPPLIED = ("n_loops", "trained", "bridge_words", "split", "task", "problems")
 
 
 def find(name: str) -> Callable[..., Result]:
@@ -75,11 +81,12 @@ def analyse(
     step: int | None = None,
     split: str | None = None,
     question: str | None = None,
-    n: int = 500,
+    n: int | None = None,
     seed: int = 0,
     n_loops: int | None = None,
+    thoughts: int | None = None,
     edits: Sequence[Edit | Mapping[str, Any]] = (),
-    model: DepthModel | None = None,
+    model: LatentModel | None = None,
     **options: Any,
 ) -> Analysed:
     """Run an analysis on a run.
@@ -91,9 +98,10 @@ def analyse(
         split: Whose rows to look at; by default every split; where one is wanted, test_ood or the
             split that the task is judged on.
         question: One typed question in place of a split.
-        n: Rows of each split to draw.
+        n: Rows of each split to draw; by default 500.
         seed: Of the draw.
         n_loops: Loops to run; by default as many as the run was trained with.
+        thoughts: Thoughts to think; by default as many as the run's training ended with.
         edits: Interventions to make.
         model: A twin of the run's model to use instead of loading it.
         **options: The analysis's own options.
@@ -107,24 +115,84 @@ def analyse(
     if split is not None and question is not None:
         raise ConfigError("split and question both say which rows to look at; give one of the two")
     if _is_of_a_run(function):
-        unused = {"step": step, "question": question, "loops": n_loops, "edits": edits or None}
+        unused: dict[str, Any] = {"step": step, "question": question, "n": n}
+        unused |= {"loops": n_loops, "thoughts": thoughts, "edits": edits or None}
         return _of_a_run(name, function, run, split, unused, seed, options)
+    n = ROWS if n is None else n
     step = run.loaded_step(step)
     if model is None:
         model = run.model if step is None else run.model_at(step)
+    task = _checked_task(name, function, model, run, n_loops, thoughts)
     made = [e if isinstance(e, Edit) else parse_edits([dict(e)])[0] for e in edits]
-    if split is None and question is None and name not in OF_SPLITS:
+    several = name in OF_SPLITS and not isinstance(task, WordedTask)
+    if split is None and question is None and not several:
         split = _default_split(name, run)
-    batches = _batches(run, split, question, n, seed, model)
+    batches = _batches(task, split, question, n, seed, model)
     if isinstance(batches, dict) and made:
         raise ConfigError(f"edits are of one batch; name a --split for {name}")
     rows = next(iter(batches.values())) if isinstance(batches, dict) else batches
     where = list(batches) if isinstance(batches, dict) else split
     with model.hooks(fwd_hooks=edit_hooks(made, model, rows)):
         supplied = _supplied(function, run, where)
-        result = function(model, batches, n_loops=n_loops, **supplied, **options)
+        if isinstance(task, WordedTask):
+            supplied |= _of_words(function, task, batches, split, question)
+        else:
+            supplied["n_loops"] = n_loops
+        result = function(model, batches, **supplied, **options)
     asked = (step, where, question, n_loops, to_plain(made), None if question else n, seed)
-    return Analysed(name, result, Provenance(run.name, run.recipe.name, *asked, options))
+    plain = Provenance(run.name, run.recipe.name, *asked, options, thoughts)
+    return Analysed(name, result, plain)
+
+
+def _checked_task(
+    name: str,
+    function: Callable[..., Result],
+    model: LatentModel,
+    run: Run,
+    n_loops: int | None,
+    thoughts: int | None,
+) -> Task:
+    """The run's task, with the thoughts that are asked for.
+
+    Raises:
+        ConfigError: The analysis is of another kind of model, or the option is.
+    """
+    kind = get_type_hints(function)["model"]
+    if not isinstance(model, kind):
+        of = "think" if kind is ThoughtModel else "loop"
+        raise ConfigError(f"{name} is of models that {of}; family {model.cfg.family} does not")
+    if not isinstance(model, ThoughtModel):
+        if thoughts is not None:
+            raise ConfigError("--thoughts is for models that think; this one has --loops")
+        return run.task
+    if n_loops is not None:
+        raise ConfigError("--loops is for models that loop; this one has --thoughts")
+    task = cast(WordedTask, run.task)
+    if thoughts is None:
+        return task
+    if thoughts < 0:
+        raise ConfigError(f"--thoughts {thoughts} must be at least 0")
+    return task.laid_out(task.layout.with_fillers(thoughts))
+
+
+def _of_words(
+    function: Callable[..., Result],
+    task: WordedTask,
+    batches: Batch | dict[str, Batch],
+    split: str | None,
+    question: str | None,
+) -> dict[str, Any]:
+    """What an analysis of worded problems asks for beside its rows: the task, the problems."""
+    asked = inspect.signature(function).parameters
+    found: dict[str, Any] = {"task": task} if "task" in asked else {}
+    if "problems" in asked:
+        assert isinstance(batches, WordedBatch)
+        if question is not None:
+            found["problems"] = [task.typed(question)]
+        else:
+            known = task.problems(cast(str, split))
+            found["problems"] = [known[number] for number in batches.number.tolist()]
+    return found
 
 
 def _of_a_run(
@@ -162,24 +230,27 @@ def _refuse_unused(name: str, unused: Mapping[str, Any]) -> None:
     """Refuse what an analysis of a whole run would not look at."""
     given = [key for key, value in unused.items() if value is not None]
     if given:
-        raise ConfigError(f"{name} looks at a run as a whole, where {', '.join(given)} say nothing")
+        do = "does" if len(given) == 1 else "do"
+        raise ConfigError(
+            f"{name} looks at a run as a whole, which {', '.join(given)} {do} not change"
+        )
 
 
 def _batches(
-    run: Run,
+    task: Task,
     split: str | None,
     question: str | None,
     n: int,
     seed: int,
-    model: DepthModel,
+    model: LatentModel,
 ) -> Batch | dict[str, Batch]:
     if question is not None:
-        return run.task.question(question).to(model.device)
+        return task.question(question).to(model.device)
     if split is None:
-        bridged = [s for s, rows in run.task.splits.items() if bool((rows.bridge >= 0).any())]
-        splits = bridged or list(run.task.splits)
-        return {s: run.task.batch(s, n, seed).to(model.device) for s in splits}
-    return run.task.batch(split, n, seed).to(model.device)
+        bridged = [s for s, rows in task.splits.items() if bool((rows.bridge >= 0).any())]
+        splits = bridged or list(task.splits)
+        return {s: task.batch(s, n, seed).to(model.device) for s in splits}
+    return task.batch(split, n, seed).to(model.device)
 
 
 def _default_split(name: str, run: Run) -> str:

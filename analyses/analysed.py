@@ -34,6 +34,8 @@ class Provenance:
     n: int | None
     seed: int
     options: dict[str, Any]
+    thoughts: int | None = None
+    """Where another number is asked for than the run's training ended with."""
 
     def line(self) -> str:
         """In a few words, as plotly shows them literally."""
@@ -47,6 +49,8 @@ class Provenance:
             parts.append(f"n ≤ {self.n}, seed {self.seed}")
         if self.loops is not None:
             parts.append(f"{self.loops} loops")
+        if self.thoughts is not None:
+            parts.append(f"{self.thoughts} thoughts, not as trained")
         if self.edits:
             parts.append(f"{len(self.edits)} edits")
         return literal(" · ".join(parts))
@@ -60,6 +64,7 @@ class Provenance:
             "n": self.n,
             "seed": self.seed if self.n is not None else None,
             "n_loops": self.loops,
+            "thoughts": self.thoughts,
             "edits": self.edits or None,
         } | self.options
         named = [f"{key}={value!r}" for key, value in given.items() if value is not None]

@@ -15,7 +15,7 @@ import streamlit as st
 from analyses import Analysed, analyse
 from analyses.answers import Answers
 from analyses.items import items as of_cell
-from workbench.models.depth import DepthModel
+from workbench.models.base import LatentModel
 from workbench.overview import overview, state
 from workbench.recipe import load_recipe
 from workbench.runs import Run, load_run
@@ -118,7 +118,7 @@ def _run(path: str, saved_at: int, device: str) -> Run:
 
 
 @st.cache_resource(max_entries=32, show_spinner="Reading the weights")
-def _weights(path: str, saved_at: int, device: str, step: int | None) -> DepthModel:
+def _weights(path: str, saved_at: int, device: str, step: int | None) -> LatentModel:
     run = _run(path, saved_at, device)
     return run.model if step is None else run.model_at(step)
 

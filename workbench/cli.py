@@ -85,13 +85,13 @@ def evaluate(args: argparse.Namespace) -> None:
     from workbench.evaluation import in_words
     from workbench.runs import load_run
 
-    _refuse_thoughts(args)
     run = load_run(args.run, _device(args.device))
     found = measure(
         run,
         step=args.step,
         split=args.split,
         n_loops=args.loops,
+        thoughts=args.thoughts,
         edits=_edits(args.edits),
         n=args.n,
         seed=args.seed,
@@ -112,7 +112,6 @@ def analyse(args: argparse.Namespace) -> None:
     from analyses import analyse as look
     from workbench.runs import load_run
 
-    _refuse_thoughts(args)
     options = _settings(args.set)
     for flag in options.keys() & signature(look).parameters.keys():
         raise ValueError(f"--set {flag}: say it as --{flag.removeprefix('n_')}, it is no option")
@@ -125,6 +124,7 @@ def analyse(args: argparse.Namespace) -> None:
         n=args.n,
         seed=args.seed,
         n_loops=args.loops,
+        thoughts=args.thoughts,
         edits=_edits(args.edits),
         **options,
     )
@@ -155,11 +155,6 @@ def app(args: argparse.Namespace) -> None:
     page = Path(__file__).parent.parent / "app" / "streamlit_app.py"
     bootstrap.load_config_options(PRIVATE)
     bootstrap.run(str(page), False, [], PRIVATE)
-
-
-def _refuse_thoughts(args: argparse.Namespace) -> None:
-    if args.thoughts is not None:
-        raise ValueError("--thoughts is for models that think in thoughts; this one has --loops")
 
 
 def _settings(changes: Sequence[str]) -> dict[str, Any]:
@@ -217,7 +212,7 @@ def build_parser() -> argparse.ArgumentParser:
     verb.add_argument("name", metavar="NAME", help="an analysis; `workbench analyses` lists them")
     _add_run(verb)
     verb.add_argument("--question", help="one question in place of a split")
-    verb.add_argument("--n", type=int, default=500, help="rows of each split to draw (500)")
+    verb.add_argument("--n", type=int, help="rows of each split to draw (500)")
     _add_set(verb, "an option of the analysis, k=v")
     verb.add_argument("--out", type=Path, default=Path("results"), help="folder (results)")
 

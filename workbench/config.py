@@ -79,7 +79,8 @@ class ModelConfig(StrictModel):
     positional_embedding_type: Positions = "rotary"
     rotary_base: float = 10_000.0
     rotary_scaling: RotaryScaling | None = None
-    relative_slope: float = 2.0  # how much a learned distance bias falls a step at the start
+    # How much a learned distance bias falls a step at the start: in all heads, or in each
+    relative_slope: float | list[float] = 2.0
     tie_embeddings: bool = True
     # Standard deviation of W_E's entries at the start. With 1, an embedding has the norm √d_model
     # that RMSNorm(Φ) has, so that a mixing coefficient of 1 means equal parts.
@@ -115,6 +116,9 @@ class ModelConfig(StrictModel):
                 f"the nearest width that does is {near}"
             )
         self._check_key_value_heads()
+        slopes = self.relative_slope
+        if isinstance(slopes, list) and len(slopes) != self.n_heads:
+            raise ValueError(f"relative_slope={slopes} must be one number, or {self.n_heads}")
         if self.positional_embedding_type == "rotary" and self.d_head % 2:
             raise ValueError(f"rotary positions need an even d_head; it is {self.d_head}")
         return self

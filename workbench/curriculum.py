@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from workbench.recipe import CurriculumConfig
-from workbench.tasks.worded.layout import ALL, COT, NO_COT, Layout
+from workbench.tasks.worded.layout import ALL, COT, NO_COT, Filler, Layout
 
 STAGED = ("coconut", "no_thought", "pause_as_thought")
 
@@ -74,7 +74,7 @@ class Curriculum:
         replaced = min(stage, cfg.max_latent_stage)
         if not cfg.pad_latent_to_max:
             replaced = min(replaced, n_steps)
-        filler = "latent" if cfg.method == "coconut" else "pause"
+        filler: Filler = "latent" if cfg.method == "coconut" else "pause"
         c = cfg.c_thought
         return Layout(filler, replaced * c, skipped=skipped, thoughts_per_step=c)
 

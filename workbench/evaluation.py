@@ -1,15 +1,23 @@
 """How often a run answers right: one plain object, the public contract of `evaluate --json`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
+from jaxtyping import Bool
+from torch import Tensor
 
 from workbench.config import ConfigError
 from workbench.edits import Edit, edit_hooks, to_plain
 from workbench.instruments import read
+from workbench.instruments.speaking import hear
+from workbench.models.depth import DepthModel
+from workbench.models.thought import ThoughtModel
 from workbench.runs import Run
 from workbench.tasks.batch import Batch
+from workbench.tasks.worded.batch import WordedBatch
+from workbench.tasks.worded.scoring import Score
+from workbench.tasks.worded.task import WordedTask
 
 ROWS = 8_192  # rows that are run at once
 SHOWN = 10  # numbers that a line of text lists at most
@@ -22,29 +30,63 @@ def evaluate(
     step: int | None = None,
     split: str | None = None,
     n_loops: int | None = None,
+    thoughts: int | None = None,
     edits: Sequence[Edit] = (),
     n: int | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Accuracy of a run on a split, after each loop, with a 95 % interval.
+    """Accuracy of a run on a split, after each loop or thought, with a 95 % interval.
 
     Args:
         run: The run.
         step: A saved step; the final weights by default.
         split: The split to answer; by default the one that the task is judged on.
         n_loops: Loops to run; by default as many as it was trained with.
+        thoughts: Thoughts to think; by default as many as its training ended with.
         edits: Interventions to make.
         n: Rows to draw; the whole split by default.
         seed: Of the draw.
 
     Raises:
-        ConfigError: Step or split does not exist, or an edit does not fit.
+        ConfigError: Step or split does not exist, or an option or edit does not fit the model.
     """
     step = run.loaded_step(step)
     model = run.model if step is None else run.model_at(step)
+    split = run.task.default_split if split is None else split
+    if isinstance(model, ThoughtModel):
+        if n_loops is not None:
+            raise ConfigError("--loops is for models that loop; this one has --thoughts")
+        found = _by_thoughts(run, model, split, thoughts, edits, n, seed)
+    else:
+        if thoughts is not None:
+            raise ConfigError("--thoughts is for models that think; this one has --loops")
+        found = _by_loops(run, cast(DepthModel, model), split, n_loops, edits, n, seed)
+    where = {
+        "run": run.name,
+        "recipe": run.recipe.name,
+        "step": run.recipe.training.steps if step is None else step,
+        "split": split,
+        "edits": to_plain(edits),
+    }
+    rates = {
+        "majority_rate": run.task.majority_rate(split),
+        "shortcuts": run.task.shortcuts(split),
+    }
+    return where | found | rates
+
+
+def _by_loops(
+    run: Run,
+    model: DepthModel,
+    split: str,
+    n_loops: int | None,
+    edits: Sequence[Edit],
+    n: int | None,
+    seed: int,
+) -> dict[str, Any]:
+    """Of a model that loops: the answer read after each loop."""
     if n_loops is not None and n_loops < 1:
         raise ConfigError(f"--loops {n_loops} must be at least 1")
-    split = run.task.default_split if split is None else split
     batch = run.task.split(split) if n is None else run.task.batch(split, n, seed)
     right = []
     for start in range(0, len(batch), ROWS):
@@ -52,25 +94,58 @@ def evaluate(
         with model.hooks(fwd_hooks=edit_hooks(edits, model, rows)):
             right.append(read(model, rows, n_loops).right.cpu())
     correct = torch.cat(right, dim=1)  # [loop batch]
-    by_loop = correct.double().mean(1).tolist()
-    by_difficulty = {
-        str(level): float(correct[-1, batch.difficulty == level].double().mean())
-        for level in batch.difficulty.unique().tolist()
-    }
+    return {"loops": len(correct)} | _shares(correct, batch.difficulty)
+
+
+def _by_thoughts(
+    run: Run,
+    model: ThoughtModel,
+    split: str,
+    thoughts: int | None,
+    edits: Sequence[Edit],
+    n: int | None,
+    seed: int,
+) -> dict[str, Any]:
+    """Of a model that thinks: the answer said after 0, 1, … all of its thoughts."""
+    task = cast(WordedTask, run.task)
+    if thoughts is not None and thoughts < 0:
+        raise ConfigError(f"--thoughts {thoughts} must be at least 0")
+    most = task.layout.n_fillers if thoughts is None else thoughts
+    numbers = list(range(len(task.problems(split))))
+    if n is not None:
+        numbers = cast(WordedBatch, task.batch(split, n, seed)).number.tolist()
+    problems = [task.problems(split)[number] for number in numbers]
+    right: list[Tensor] = []
+    scores: Sequence[Score] = ()
+    for count in range(most + 1):
+        layout = task.layout.with_fillers(count)
+        rows = task.lay_out(split, numbers, layout).to(model.device)
+        # An edit of a later thought has nothing to change where the answer comes before it
+        hooks = edit_hooks(edits, model, rows)
+        with model.hooks(fwd_hooks=hooks, must_fire=count == most):
+            scores = hear(model, task, problems, rows).scores
+        right.append(torch.tensor([score.right for score in scores]))
+    overlaps = [score.f1 for score in scores if score.f1 is not None]
+    return (
+        {"thoughts": most, "trained_thoughts": task.layout.n_fillers}
+        | _shares(torch.stack(right), rows.difficulty.cpu())
+        | {"answered": sum(score.answered for score in scores) / len(scores)}
+        | ({"f1": sum(overlaps) / len(overlaps)} if overlaps else {})
+    )
+
+
+def _shares(right: Bool[Tensor, "step batch"], difficulty: Tensor) -> dict[str, Any]:
+    """Shares of right answers: in the end, after every step, of every difficulty."""
+    by_step = right.double().mean(1).tolist()
     return {
-        "run": run.name,
-        "recipe": run.recipe.name,
-        "step": run.recipe.training.steps if step is None else step,
-        "split": split,
-        "loops": len(correct),
-        "edits": to_plain(edits),
-        "n": len(batch),
-        "accuracy": by_loop[-1],
-        "accuracy_interval": list(wilson(int(correct[-1].sum()), len(batch))),
-        "accuracy_by_loop": by_loop,
-        "accuracy_by_difficulty": by_difficulty,
-        "majority_rate": run.task.majority_rate(split),
-        "shortcuts": run.task.shortcuts(split),
+        "n": right.shape[1],
+        "accuracy": by_step[-1],
+        "accuracy_interval": list(wilson(int(right[-1].sum()), right.shape[1])),
+        "accuracy_by_loop": by_step,
+        "accuracy_by_difficulty": {
+            str(level): float(right[-1, difficulty == level].double().mean())
+            for level in difficulty.unique().tolist()
+        },
     }
 
 
@@ -85,7 +160,7 @@ def in_words(found: Mapping[str, Any], unit: str) -> str:
     lines = [
         f"{found['run']} on {found['split']}: {found['accuracy']:.4f} [{low:.4f}, {high:.4f}] "
         f"of {found['n']}",
-        f"after each loop: {_ends(found['accuracy_by_loop'])}",
+        f"{_after(found)}: {_ends(found['accuracy_by_loop'])}",
     ]
     levels = found["accuracy_by_difficulty"]
     if len(levels) > 1:
@@ -95,6 +170,15 @@ def in_words(found: Mapping[str, Any], unit: str) -> str:
     guesses = "; ".join(f"{name} {share:.4f}" for name, share in best)
     lines.append(f"commonest answer {found['majority_rate']:.4f}; at most, {guesses}")
     return "\n".join(lines)
+
+
+def _after(found: Mapping[str, Any]) -> str:
+    """What the accuracies in a row come after."""
+    if "loops" in found:
+        return "after each loop"
+    trained, asked = found["trained_thoughts"], found["thoughts"]
+    beside = "" if trained == asked else f" (trained with {trained})"
+    return f"after 0 to {asked} thoughts{beside}"
 
 
 def _ends(shares: Sequence[float]) -> str:

@@ -89,6 +89,16 @@ def from_pretrained(
     return model.to(device).eval()
 
 
+def pretrained_shape(source: str) -> dict[str, Any]:
+    """The config fields of a checkpoint, `d_model` for one, without its weights.
+
+    Raises:
+        PretrainedError: The source is missing, broken or of another architecture.
+    """
+    config = find(source).config()
+    return architecture(config.model_type).shape(config)
+
+
 def _arrange(fields: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """The checkpoint's fields, its layers parted as the changes ask."""
     total = fields["n_layers"]

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from workbench.config import ConfigError, nearest
 from workbench.curriculum import Curriculum
 from workbench.files import FileError, count_numbers, read_tensors
 from workbench.models import build_model, model_config
-from workbench.models.depth import DepthModel
+from workbench.models.base import LatentModel
 from workbench.recipe import Recipe, load_recipe
 from workbench.tasks import Task, task_from
 from workbench.tasks.worded.task import WordedTask
@@ -53,7 +53,7 @@ class Run:
         return task
 
     @cached_property
-    def model(self) -> DepthModel:
+    def model(self) -> LatentModel:
         """The final model; of a run still in training, its latest saved step."""
         final = self.path / "model.safetensors"
         if final.exists():
@@ -106,7 +106,7 @@ class Run:
             return self.steps[-1]
         return step
 
-    def model_at(self, step: int) -> DepthModel:
+    def model_at(self, step: int) -> LatentModel:
         """The model as it was after `step` steps.
 
         Raises:
@@ -131,14 +131,14 @@ class Run:
             )
         )
 
-    def _load(self, path: Path) -> DepthModel:
+    def _load(self, path: Path) -> LatentModel:
         model = build_model(model_config(self.recipe.model, f"recipe of {self.path.name}"))
         load_weights(model, read_tensors(path), path)
         model.tokenizer = self.task.vocabulary
         model.answers = tuple(self.task.answers)
         task = self.task
         model.reader = lambda text: task.question(text).inputs
-        return cast(DepthModel, model.to(self.device).eval())
+        return model.to(self.device).eval()
 
 
 def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path) -> None:
@@ -151,7 +151,7 @@ def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path)
     model.load_state_dict(weights)
 
 
-def check_fits(model: torch.nn.Module, shapes: Mapping[str, torch.Size], path: Path) -> None:
+def check_fits(model: torch.nn.Module, shapes: Mapping[str, torch.Size], path: Path | str) -> None:
     """Refuse weights of these names and shapes if they are not the model's.
 
     Raises:

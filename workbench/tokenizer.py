@@ -138,4 +138,23 @@ class PretrainedVocabulary:
         return self.end if token is None else int(token)
 
 
+def load_vocabulary(source: str, add_specials: bool = False) -> PretrainedVocabulary:
+    """The tokenizer of a Hub id, a folder or a GGUF file.
+
+    Args:
+        source: Where it is; only a Hub id is looked up in the network.
+        add_specials: Add those of `SPECIALS` that it lacks.
+
+    Raises:
+        PretrainedError: There is none.
+    """
+    from workbench.architectures import PretrainedError
+    from workbench.sources import find
+
+    found = find(source, None).vocabulary(0)
+    if found is None:
+        raise PretrainedError(f"{source} has no tokenizer")
+    return PretrainedVocabulary(found.tokenizer, add_specials)
+
+
 Vocabulary = WordVocabulary | PretrainedVocabulary

@@ -1,10 +1,12 @@
 """Runs on chains of facts: accuracies, bridges, realignment, the change during training."""
 
 from collections.abc import Iterator
+from typing import cast
 
 from analyses.analyse import analyse
 from analyses.bridge_alignment import BridgeAlignment
 from workbench.evaluation import evaluate
+from workbench.models.depth import DepthModel
 from workbench.runs import Run
 
 SPLITS = ("train_atom", "train_id", "test_id", "test_ood")
@@ -83,7 +85,7 @@ def _realignments(runs: list[Run]) -> Iterator[str]:
         "row's bridge in, the oracle the true one.\n"
     )
     for run in runs:
-        if run.model.n_loops > 1:
+        if cast(DepthModel, run.model).n_loops > 1:
             yield f"- `{run.name}`: {analyse('realignment', run, n=ROWS).summary()}"
             if run.recipe.model["family"] == "looped":
                 both = analyse("realignment", run, n=ROWS, where="bridge and answer")
@@ -93,7 +95,7 @@ def _realignments(runs: list[Run]) -> Iterator[str]:
 def _changes(runs: list[Run]) -> Iterator[str]:
     yield "\n## Chains: when composing begins\n\n`workbench analyse stage_collapse RUN`\n"
     for run in runs:
-        if run.model.n_loops > 1:
+        if cast(DepthModel, run.model).n_loops > 1:
             yield f"- `{run.name}`: {analyse('stage_collapse', run).summary()}"
     gated = [run for run in runs if run.recipe.model.get("alpha") == "learned"]
     if gated:

@@ -42,6 +42,13 @@ class Passes:
         numbers = torch.arange(self.n, device=self.n_thoughts.device)
         return numbers[:, None] < self.n_thoughts
 
+    @property
+    def own_pass(self) -> Int[Tensor, "batch pos"]:
+        """Which pass of its own row a position is in: as many thoughts as stand up to it."""
+        columns = torch.arange(self.positions.shape[1], device=self.positions.device)
+        begun = (self.thought_at[..., None] >= 0) & (self.thought_at[..., None] <= columns)
+        return begun.sum(1)
+
     def ends(self, number: int) -> Int[Tensor, " batch"]:
         """Where in a pass each row's last position stands; −1 for a row that it does not run."""
         return (self.columns[number] >= 0).sum(1) - 1
@@ -67,6 +74,10 @@ class Passes:
         by_query = self._in_order(torch.cat(wide, dim=2).transpose(1, 2), fill)
         by_key = self._in_order(by_query.transpose(1, 3), fill)  # [batch key head query]
         return by_key.permute(0, 2, 3, 1)
+
+    def keys(self, number: int) -> Int[Tensor, "batch key"]:
+        """Columns of the keys that a pass sees, in the order in which the passes ran."""
+        return torch.cat(self.columns[: number + 1], dim=1)
 
     def _in_order(self, ran: Tensor, fill: float) -> Tensor:
         """`[batch ran …]`, as the passes ran it, in the order of the sequence."""

@@ -77,7 +77,7 @@ class ThoughtModel(LatentModel):
         tokens: Int[Tensor, "batch pos"],
         *,
         attention_mask: Int[Tensor, "batch pos"] | None = None,
-        logits_at: Int[Tensor, "batch *scored"] | None = None,
+        logits_at: Int[Tensor, " batch *scored"] | None = None,
         recompute: bool = False,
     ) -> Float[Tensor, "batch *scored d_vocab"]:
         """Logits of a batch whose thoughts stand wherever `latent_token` does.

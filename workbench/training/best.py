@@ -34,13 +34,13 @@ class BestSteps:
         path = self.folder / BEST
         return read_tensors(path) if self._found and path.exists() else None
 
-    def plain(self) -> list[list[Any]]:
+    def plain(self) -> dict[str, Any]:
         """What is known, for the point to go on from."""
-        return [[stage, *found] for stage, found in self._found.items()]
+        return {str(stage): list(found) for stage, found in self._found.items()}
 
-    def restore(self, plain: list[list[Any]]) -> None:
+    def restore(self, plain: dict[str, Any]) -> None:
         """Take up what was known at a point."""
-        self._found = {stage: (step, accuracy) for stage, step, accuracy in plain}
+        self._found = {int(stage): (step, accuracy) for stage, (step, accuracy) in plain.items()}
 
     def tidy(self) -> None:
         """Drop what only a training under way needs."""

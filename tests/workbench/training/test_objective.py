@@ -93,9 +93,8 @@ def test_a_recipe_may_draw_loops_from_a_range(recipe, tmp_path):
     )
     for number in range(6):
         ran.clear()
-        batch = trainer.stream.batch(number)
-        trainer._loss(batch[:4].trimmed(), number)
-        assert max(ran) + 1 == trainer.stream.loops(number, 2, 4)
+        trainer._loss(number)
+        assert max(ran) + 1 == trainer.lessons.stream.loops(number, 2, 4)
 
 
 @pytest.mark.parametrize("loops", [[0, 2], [3, 2], [1], [1, 2, 3]])

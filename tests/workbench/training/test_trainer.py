@@ -211,30 +211,29 @@ def test_a_tiny_clip_hardly_moves_the_weights_and_the_norm_is_that_before_it(mad
 
 def test_padding_costs_nothing_in_the_loss(recipe, tmp_path):
     trainer = Trainer(recipe(), tmp_path / "run", quiet=True)
-    batch = trainer.stream.batch(0)
+    batch = trainer.lessons.batch(0)
     assert "attention_mask" in batch.inputs
     together = trainer.model(**batch.inputs, logits_at=batch.read_at)
     wanted = torch.nn.functional.cross_entropy(together, batch.answer)
-    torch.testing.assert_close(trainer._loss(batch, 0), wanted)
+    torch.testing.assert_close(trainer._loss(0), wanted)
 
 
 def test_rows_may_run_as_many_loops_as_they_have_hops(recipe, tmp_path):
     trainer = Trainer(recipe(loops="hops"), tmp_path / "run", quiet=True)
-    batch = trainer.stream.batch(0)
+    batch = trainer.lessons.batch(0)
     total = torch.zeros(())
     for n_loops in (1, 2):
         rows = batch[batch.hops == n_loops].trimmed()
         said = trainer.model(**rows.inputs, n_loops=n_loops, logits_at=rows.read_at)
         total = total + torch.nn.functional.cross_entropy(said, rows.answer, reduction="sum")
-    torch.testing.assert_close(trainer._loss(batch, 0), total / len(batch))
+    torch.testing.assert_close(trainer._loss(0), total / len(batch))
 
 
 def test_no_row_runs_more_loops_than_the_model_has(recipe, tmp_path):
     one = {"model_changes": {"n_loops": 1}}
     hops = Trainer(recipe(loops="hops", **one), tmp_path / "a", quiet=True)
     plain = Trainer(recipe(**one), tmp_path / "b", quiet=True)
-    batch = plain.stream.batch(0)
-    assert torch.equal(hops._loss(batch, 0), plain._loss(batch, 0))
+    assert torch.equal(hops._loss(0), plain._loss(0))
 
 
 def test_the_history_is_cut_back_to_a_step_and_to_whole_lines(tmp_path):
