@@ -47,6 +47,14 @@ def build(cfg):
     return build
 
 
+@pytest.fixture
+def thinker(build):
+    """Build a model of that shape that thinks where token 10 stands, in up to 16 positions."""
+    return lambda family="agclr", **changes: build(
+        family, **(dict(latent_token=10, n_ctx=16) | changes)
+    )
+
+
 @pytest.fixture(scope="session")
 def world():
     """A two-hop task of 6 entities in each graph and 3 relations for each of them."""
