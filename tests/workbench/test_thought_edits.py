@@ -415,9 +415,9 @@ def test_thoughts_are_swapped_between_the_rows_that_have_them(model, batch):
     edit = {"do": "patch", "place": THOUGHT, "from_row": "other"}
     _, cache = run(model, batch, edit | {"loops": [0]})
     # Rows 0, 1 and 3 think; each takes of the one before it, the first of the last
-    assert torch.equal(cache[THOUGHT][0, [0, 1, 3]], clean[THOUGHT][0, [3, 0, 1]])
+    torch.testing.assert_close(cache[THOUGHT][0, [0, 1, 3]], clean[THOUGHT][0, [3, 0, 1]])
     _, cache = run(model, batch, edit | {"loops": [1]})
-    assert torch.equal(cache[THOUGHT][1, [0, 3]], clean[THOUGHT][1, [3, 0]])
+    torch.testing.assert_close(cache[THOUGHT][1, [0, 3]], clean[THOUGHT][1, [3, 0]])
 
 
 def test_a_thought_that_no_other_row_has_is_not_swapped(model, batch):
@@ -430,7 +430,7 @@ def test_a_thought_of_one_row_is_put_in_all(model, batch):
     _, clean = run(model, batch)
     edit = {"do": "patch", "place": THOUGHT, "from_row": 3, "loops": [1]}
     _, cache = run(model, batch, edit)
-    assert torch.equal(cache[THOUGHT][1, [0, 3]], clean[THOUGHT][1, [3, 3]])
+    torch.testing.assert_close(cache[THOUGHT][1, [0, 3]], clean[THOUGHT][1, [3, 3]])
 
 
 @pytest.mark.parametrize("row", [2, 4, -1])
@@ -482,7 +482,7 @@ def test_another_run_thinks_about_the_same_rows(agclr, thinker, monkeypatch):
     _, wanted = run(other, batch)
     edit = {"do": "patch", "place": STREAM, "run": "other", "loops": [0]}
     _, cache = run(agclr, batch, edit)
-    assert torch.equal(cache[STREAM][0, [0, 1, 3]], wanted[STREAM][0, [0, 1, 3]])
+    torch.testing.assert_close(cache[STREAM][0, [0, 1, 3]], wanted[STREAM][0, [0, 1, 3]])
 
 
 def test_a_run_of_the_other_kind_is_refused(agclr, build, monkeypatch):
