@@ -102,7 +102,8 @@ def test_gradients_equal_those_of_the_full_recomputation(model, inputs):
         logits = model(**inputs, recompute=recompute)
         loss = logits.log_softmax(-1)[..., 1][inputs["attention_mask"].bool()].sum()
         loss.backward()
-        found.append({name: p.grad.clone() for name, p in model.named_parameters()})
+        given = {name: p.grad for name, p in model.named_parameters()}
+        found.append({n: torch.zeros(1) if g is None else g.clone() for n, g in given.items()})
     for name, gradient in found[0].items():
         torch.testing.assert_close(gradient, found[1][name], atol=2e-4, rtol=1e-3)
         reset = getattr(model.cfg, "memory", "") == "reset"  # what is read is nothing
@@ -280,9 +281,9 @@ def test_what_is_cached_can_be_narrowed(model):
         tokens, names_filter=[ATTN, THOUGHT, PATTERN], remove_batch_dim=True, pos_slice=-1
     )
     assert set(some) == {ATTN, THOUGHT, PATTERN}
-    assert torch.equal(some[THOUGHT], cache[THOUGHT][:, 0])
-    assert torch.equal(some[ATTN], cache[ATTN][0, -1])
-    torch.testing.assert_close(some[PATTERN], cache[PATTERN][0, :, -1])
+    torch.testing.assert_close(some[THOUGHT], cache[THOUGHT][:, 0], **CLOSE)
+    torch.testing.assert_close(some[ATTN], cache[ATTN][0, -1], **CLOSE)
+    torch.testing.assert_close(some[PATTERN], cache[PATTERN][0, :, -1], **CLOSE)
     with pytest.raises(ValueError, match="remove_batch_dim needs a batch of one row"):
         model.run_with_cache(**padded(), remove_batch_dim=True)
 
