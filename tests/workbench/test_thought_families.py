@@ -282,8 +282,8 @@ def test_what_is_cached_can_be_narrowed(model):
     )
     assert set(some) == {ATTN, THOUGHT, PATTERN}
     torch.testing.assert_close(some[THOUGHT], cache[THOUGHT][:, 0], **CLOSE)
-    torch.testing.assert_close(some[ATTN], cache[ATTN][0, -1], **CLOSE)
-    torch.testing.assert_close(some[PATTERN], cache[PATTERN][0, :, -1], **CLOSE)
+    torch.testing.assert_close(some[ATTN], cache[ATTN][0, -1:], **CLOSE)
+    torch.testing.assert_close(some[PATTERN], cache[PATTERN][0, :, -1:], **CLOSE)
     with pytest.raises(ValueError, match="remove_batch_dim needs a batch of one row"):
         model.run_with_cache(**padded(), remove_batch_dim=True)
 
