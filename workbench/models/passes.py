@@ -22,11 +22,7 @@ class Passes:
     passes between. A row without any is run as far as the first pass is wide, and in the last.
     """
 
-<<<<<<< HEAD
-    columns: tuple[Int[Tensor, "batch _"], ...]
-=======
     columns: tuple[Int[Tensor, "batch _width"], ...]
->>>>>>> edits
     """Of each pass the columns of the sequence it runs; −1 is filling."""
     positions: Int[Tensor, "batch pos"]
     """Number of each real position in its row, from 0; 0 for padding."""
