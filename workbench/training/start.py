@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from workbench.models.base import LatentModel
@@ -10,6 +11,7 @@ from workbench.runs import check_fits, load_run
 from workbench.tokenizer import SPECIALS, PretrainedVocabulary, Vocabulary
 
 PRETRAINED = "pretrained:"  # before a Hub id, a folder or a GGUF file
+POSITIONS = {"W_pos": 0, "b": 1}  # tables by position or distance, and their axis
 LIKE = "<<"  # the token as which CoCoNuT's special tokens begin, where it is one
 
 
@@ -21,7 +23,7 @@ def start_shape(start: str | None) -> dict[str, Any]:
 
 
 def start_from(model: LatentModel, start: str, vocabulary: Vocabulary) -> None:
-    """Take over weights; a recurrence that they lack keeps its fresh ones.
+    """Take over weights; a recurrence that they lack keeps its fresh ones, as do later positions.
 
     Args:
         model: The model that is to be trained.
@@ -39,9 +41,22 @@ def start_from(model: LatentModel, start: str, vocabulary: Vocabulary) -> None:
         weights = load_run(start).model.state_dict()
     own = model.state_dict()
     new = {n: t for n, t in own.items() if n.startswith("recurrence.") and n not in weights}
-    kept = {n: t for n, t in weights.items() if n in own or not n.startswith("recurrence.")}
+    kept = {
+        name: _longer(name, tensor, own)
+        for name, tensor in weights.items()
+        if name in own or not name.startswith("recurrence.")
+    }
     check_fits(model, {n: t.shape for n, t in (kept | new).items()}, start)
     model.load_state_dict(kept | new)
+
+
+def _longer(name: str, tensor: Tensor, own: dict[str, Tensor]) -> Tensor:
+    """A table of positions as long as the model's own, which the start may not have needed."""
+    axis = POSITIONS.get(name.rpartition(".")[2]) if "rel_pos" in name or "W_pos" in name else None
+    if axis is None or name not in own or tensor.shape[axis] >= own[name].shape[axis]:
+        return tensor
+    beyond = own[name].narrow(axis, tensor.shape[axis], own[name].shape[axis] - tensor.shape[axis])
+    return torch.cat((tensor, beyond), dim=axis)
 
 
 def _pretrained(model: LatentModel, source: str, vocabulary: Vocabulary) -> dict[str, Tensor]:
