@@ -6,12 +6,15 @@ from time import process_time
 
 ROUNDS = 7
 SECONDS = 0.2  # that one round spends on each contender; at least three calls each
+SLOW = 2.0  # seconds above which one call a round is enough
 WARM_UP = 3  # calls of each contender before anything is timed
 
 Seconds = dict[str, list[float]]  # by contender, one number a round
 
 
-def interleave(contenders: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> Seconds:
+def interleave(
+    contenders: Mapping[str, Callable[[], object]], rounds: int = ROUNDS, warm_up: int = WARM_UP
+) -> Seconds:
     """Processor time of a call: for each round, the median of calls that take turns.
 
     The contenders alternate call by call, so that other jobs on the machine slow all alike.
@@ -19,10 +22,10 @@ def interleave(contenders: Mapping[str, Callable[[], object]], rounds: int = ROU
     one thread here, it is the wall time of an idle machine.
     """
     for run in contenders.values():
-        for _ in range(WARM_UP):
+        for _ in range(warm_up):
             run()
     slowest = max(_seconds(run) for run in contenders.values())
-    turns = max(3, int(SECONDS / slowest))
+    turns = max(3 if slowest < SLOW else 1, int(SECONDS / slowest))
     seconds: Seconds = {name: [] for name in contenders}
     for _ in range(rounds):
         calls: Seconds = {name: [] for name in contenders}
