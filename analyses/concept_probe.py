@@ -134,7 +134,7 @@ def concept_probe(
             value, word = nearest_words(model, states[place], by, top)
             found.append(torch.stack(bootstrap(_hits(word, wanted)), dim=1))
             shuffled.append(torch.stack(bootstrap(_hits(word, others)), dim=1))
-            listed = [[task.vocabulary.words[w] for w in ids] for ids in word[:, 0].tolist()]
+            listed = [[task.vocabulary.decode([w]) for w in ids] for ids in word[:, 0].tolist()]
             words.append(tuple(map(tuple, listed)))
             values.append(value[:, 0])
     return ConceptProbe(
