@@ -94,6 +94,7 @@ class LoopClock:
         # None where a pass holds the whole sequence
         self.columns: Tensor | None = None  # [batch width]
         self.passes: Passes | None = None  # of the present or the last forward pass, if it thinks
+        self.given: int | None = None  # columns that a generation began with; None outside one
 
     def ticks(self, n_loops: int) -> Iterator[int]:
         """Yield 0 … n_loops-1, holding `loop` at each, and leave it None afterwards."""

@@ -434,7 +434,7 @@ def test_a_removed_gate_stays_shut_when_training_starts_from_open_ones(make_thin
 
     run = make_thinking_run("agclr")
     model = build_model(model_config(run.recipe.model | {"shut": ["forget"]}))
-    start_from(model, str(run.path))
+    start_from(model, str(run.path), run.task.vocabulary)
     assert (model.recurrence.forget.b_gate == -10).all()
     assert (model.recurrence.forget.W_gate == 0).all()
     torch.testing.assert_close(model.recurrence.read.W_gate, run.model.recurrence.read.W_gate)

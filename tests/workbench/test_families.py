@@ -295,6 +295,13 @@ def test_more_positions_than_the_context_are_refused(model):
         model(torch.ones(1, 9, dtype=torch.long))
 
 
+@pytest.mark.parametrize("token", [-1, 11])
+def test_a_token_that_does_not_exist_is_refused(model, token):
+    with pytest.raises(ValueError) as error:
+        model(torch.tensor([[1, token]]))
+    assert str(error.value) == f"tokens holds {token}; the 11 words are numbered from 0 to 10"
+
+
 def test_no_tokens_are_refused(model):
     with pytest.raises(ValueError, match="hold nothing to run"):
         model(torch.ones(1, 0, dtype=torch.long))

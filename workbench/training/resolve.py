@@ -11,6 +11,7 @@ from workbench.models.thought import ThoughtModel
 from workbench.recipe import Recipe, commit, versions
 from workbench.tasks import Task, task_from
 from workbench.tasks.worded.task import WordedTask
+from workbench.training.start import start_shape
 
 
 def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
@@ -19,7 +20,9 @@ def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
     given = {"d_vocab": task.d_vocab, "n_ctx": task.n_ctx}
     if isinstance(task, WordedTask):
         task = laid_out(task, recipe)
-        given |= {"n_ctx": task.n_ctx, "latent_token": task.specials.latent}
+        backbone = start_shape(recipe.training.start_from)
+        given |= {"n_ctx": task.n_ctx, "latent_token": task.specials.latent} | backbone
+        given["d_vocab"] = max(given["d_vocab"], task.d_vocab)
     shape = given | {"perception": task.perception, "readout": task.readout} | recipe.model
     cfg = model_config(shape)
     if cfg.d_vocab < task.d_vocab or cfg.n_ctx < task.n_ctx:
@@ -72,7 +75,7 @@ def with_trained_loops(cfg: LoopTableConfig, loops: str | list[int]) -> LoopTabl
 
 
 def check_parts(cfg: ModelConfig, task: Task) -> None:
-    """Refuse a perception or a readout that the task's questions do not serve."""
+    """Refuse a perception or a readout that the task's questions or each other do not serve."""
     perception, own_perception = (
         part(PERCEPTIONS, name, "perception") for name in (cfg.perception, task.perception)
     )
@@ -87,6 +90,11 @@ def check_parts(cfg: ModelConfig, task: Task) -> None:
         raise ConfigError(
             f"the task answers {answers}, which readout {cfg.readout!r} does not give; "
             f"{task.readout!r} does"
+        )
+    if cfg.perception == "causal" and cfg.readout == "cls":
+        raise ConfigError(
+            "readout 'cls' reads the first position, which sees no other under perception "
+            f"'causal'; {task.perception!r} lets it see all"
         )
 
 
