@@ -16,8 +16,8 @@ from analyses.gate_maps import gate_maps
 from analyses.gradient_highway import gradient_highway
 from analyses.graph_states import graph_states
 from analyses.logit_lens import logit_lens
-from analyses.reached_set import reached_set
 from analyses.memory_retention import memory_retention
+from analyses.reached_set import reached_set
 from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
 from analyses.result import Result

@@ -134,10 +134,7 @@ class Ablation(Result):
         base = float(self.right_as_is.float().mean())
         judged = [i for i, group in enumerate(self.groups) if group != "control"]
         worst = sorted(judged, key=lambda i: float(self.change[i, 0]))[:3]
-        parts = [
-            f"{self.names[i]} {self.accuracy[i]:.3f} (p={self.p_value[i]:.2g})"
-            for i in worst
-        ]
+        parts = [f"{self.names[i]} {self.accuracy[i]:.3f} (p={self.p_value[i]:.2g})" for i in worst]
         control = float(self.accuracy[self.groups.index("control")])
         return (
             f"accuracy {base:.3f} as it is, {control:.3f} with its own thoughts put back; "

@@ -15,7 +15,7 @@ LISTED = 3  # words that a cell has room for
 
 
 def concept_figure(found: "ConceptProbe") -> go.Figure:
-    """A panel of shares for each view where there are many questions; below, the first one's words."""
+    """Shares by view where there are many questions; below them, the first question's words."""
     n_views, n_thoughts = len(found.views), found.values.shape[1]
     cells = 70 + 58 * n_thoughts
     if found.n_questions == 1:

@@ -71,11 +71,12 @@ class ConceptProbe(Result):
                     entry = {"rank": rank + 1, "word": word, "value": value}
                     rows.append(where | {"what": "first question"} | entry)
                 for j, thing in enumerate(self.things):
-                    if int(self.n[j, thought]):
+                    n = int(self.n[j, thought])
+                    if n:
                         share, low, high = self.found[i, j, :, thought].tolist()
                         numbers = {"value": share, "low": low, "high": high}
                         numbers["shuffled"] = float(self.shuffled[i, j, 0, thought])
-                        rows.append(where | {"what": thing} | numbers | {"n": int(self.n[j, thought])})
+                        rows.append(where | {"what": thing} | numbers | {"n": n})
         return pd.DataFrame(rows)
 
     def figure(self) -> "go.Figure":

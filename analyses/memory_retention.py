@@ -85,7 +85,7 @@ class MemoryRetention(Result):
         figure.update_xaxes(title="after pass", dtick=max(1, self.same.shape[2] // 8))
         figure.update_yaxes(title="cosine with the first pass", col=1)
         of = "centred states" if self.centred else "states"
-        title = f"Do {of} stay like the first one? band: ± sd over questions; bars: 95 % of the mean"
+        title = f"Do {of} stay like the first? band: ± sd over questions; bars: 95 % of the mean"
         return styled(figure, title, 440)
 
     def _traces(self, kind: int) -> "Iterator[go.Scatter]":

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
 
-import torch
 from jaxtyping import Bool
 from torch import Tensor
 

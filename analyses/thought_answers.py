@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from analyses.thought_states import ROWS, THOUGHT
+from analyses.thought_states import THOUGHT
 from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop, loop_of
-from workbench.instruments.speaking import speak
+from workbench.instruments.speaking import rows_at_once, speak
 from workbench.models.thought import ThoughtModel
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.task import WordedTask
@@ -35,17 +35,16 @@ def said_under(
         hooks: What else is changed, by rows.
     """
     said = []
-    for start in range(0, len(batch), ROWS):
-        rows = slice(start, min(start + ROWS, len(batch)))
+    size = rows_at_once(model, len(batch))
+    for start in range(0, len(batch), size):
+        rows = slice(start, min(start + size, len(batch)))
         # Of a thought that none of these rows has, nothing can be changed
         with model.hooks(fwd_hooks=hooks(rows), must_fire=False):
             said += speak(model, task, batch[rows])
     return [task.answer_in(words) for words in said]
 
 
-def put_thoughts(
-    values: Float[Tensor, "thought batch d_model"], thoughts: Sequence[int]
-) -> Hooks:
+def put_thoughts(values: Float[Tensor, "thought batch d_model"], thoughts: Sequence[int]) -> Hooks:
     """Put vectors in the place of some thoughts; what the stream then keeps is of them."""
 
     def hooks(rows: slice) -> list[tuple[str, HookFn | AtLoop]]:

@@ -45,7 +45,7 @@ class ThoughtCount(Result):
     """The accuracy less that of the control, question by question."""
     kinds: tuple[str, ...]
     own: int
-    """Thoughts of the layout that was given: those that the run was trained with or was asked for."""
+    """Thoughts of the layout that was given: the run's own, or those it was asked for."""
     floors: dict[str, float]
     """Accuracy of guesses without reasoning; empty where no split is asked."""
 
@@ -56,7 +56,8 @@ class ThoughtCount(Result):
         for count in range(len(self.said)):
             for kind, name in enumerate(self.kinds):
                 share, low, high = self.shares[count, kind].tolist()
-                row = {"thoughts": count, "answer": name, "share": share, "low": low, "high": high}
+                row: dict[str, object] = {"thoughts": count, "answer": name, "share": share}
+                row |= {"low": low, "high": high}
                 if kind == RIGHT:
                     ends = (*self.control[count].tolist(), *self.gain[count].tolist())
                     names = ("control", "gain")
@@ -98,7 +99,7 @@ class ThoughtCount(Result):
     def summary(self) -> str:
         right = self.shares[:, RIGHT]
         best = int(right[:, 0].argmax())
-        points = {0: "0", self.own: f"{self.own}", best: f"{best} (the best)"}
+        points = {0: "0", self.own: str(self.own)} | {best: f"{best} (the best)"}
         parts = [
             f"{right[count, 0]:.3f} [{right[count, 1]:.3f}, {right[count, 2]:.3f}] with {name}"
             for count, name in sorted(points.items())

@@ -80,7 +80,9 @@ class ThoughtGates(Result):
             "gate_open": self.open,
             "untrained": self.untrained,
         }
-        wide = {name: values[..., None].expand_as(self.after) for name, values in by_thought.items()}
+        wide = {
+            name: values[..., None].expand_as(self.after) for name, values in by_thought.items()
+        }
         labels = [thought_label(number) for number in range(n_thoughts)]
         columns = {
             "gate": [GATES[index] for index in gate.flatten().tolist()],

@@ -49,8 +49,3 @@ def thought_states(
             short = most - len(known)
             parts[place].append(F.pad(known, (0, 0, 0, 0, 0, short), value=torch.nan))
     return {place: torch.cat(found, dim=1) for place, found in parts.items()}
-
-
-def with_thought(values: Float[Tensor, "thought batch d_model"]) -> Float[Tensor, "thought batch"]:
-    """1 for each thought that a row has, NaN for the others."""
-    return torch.where(values[..., 0].isnan(), torch.nan, 1.0)

@@ -51,7 +51,7 @@ def analysed(request, run_for, run_with_history):
     if request.param == "stage_collapse":
         flat = [0.1, 0.5, 0.9, 0.9, 0.1, 0.1]
         return analyse("stage_collapse", run_with_history(flat, flat))
-    rows = {} if request.param in OF_RUNS else {"n": 8}
+    rows = {} if request.param in OF_RUNS else {"n": 4 if request.param in OF_THOUGHTS else 10}
     name = request.param.removesuffix(" of thoughts")
     return analyse(name, run_for(request.param), **rows)
 

@@ -8,7 +8,9 @@ GATES = ("read", "forget", "write")
 
 
 def batch_of(run, n=8, thoughts=None):
-    task = run.task if thoughts is None else run.task.laid_out(run.task.layout.with_fillers(thoughts))
+    task = (
+        run.task if thoughts is None else run.task.laid_out(run.task.layout.with_fillers(thoughts))
+    )
     return task, task.batch("test", n, 0)
 
 
@@ -323,6 +325,7 @@ def test_a_held_stream_stays_and_a_frozen_one_is_normed_again(make_thinking_run)
 
 def test_large_batches_are_exchanged_across_their_parts(make_thinking_run, monkeypatch):
     from analyses import thought_answers
+    from workbench.instruments import speaking
 
     run = make_thinking_run("coconut")
     task, batch = batch_of(run)
@@ -338,13 +341,21 @@ def test_large_batches_are_exchanged_across_their_parts(make_thinking_run, monke
         put.append((hook.clock.loop, words[:, 0].clone()))
 
     note.by_pass = True
-    monkeypatch.setattr(thought_answers, "ROWS", 3)
-    with run.model.hooks(fwd_hooks=[("hook_embed", note)]):
-        thought_answers.said_under(
-            run.model, task, batch, thought_answers.put_thoughts(values, [0])
-        )
+    monkeypatch.setattr(speaking, "ROWS", 3)
+    hooks = thought_answers.put_thoughts(values, [0])
+
+    def heard(rows):
+        return [*hooks(rows), ("hook_embed", note)]
+
+    thought_answers.said_under(run.model, task, batch, heard)
     seen = [words for loop, words in put if loop == 1]
+    assert [len(words) for words in seen] == [3, 3, 2]
     torch.testing.assert_close(torch.cat(seen), values[0])
+    with run.model.hooks(fwd_hooks=[("hook_embed", note)]):  # an edit may be of certain rows
+        put.clear()
+        thought_answers.said_under(run.model, task, batch, hooks)
+    seen = [words for loop, words in put if loop == 1]
+    assert [len(words) for words in seen] == [8]
 
 
 # -- thought_count

@@ -36,4 +36,6 @@ class Agclr(ThoughtModel):
     cfg: AgclrConfig
 
     def make_recurrence(self) -> ThoughtRecurrence:
-        return ConceptStream(self.cfg.d_model, self.cfg.start_biases, self.cfg.memory, self.cfg.shut)
+        return ConceptStream(
+            self.cfg.d_model, self.cfg.start_biases, self.cfg.memory, self.cfg.shut
+        )
