@@ -76,7 +76,7 @@ class ThoughtCount(Result):
         counts = list(range(len(self.said)))
         mean, low, high = self.control.T.tolist()
         figure.add_trace(band(counts, low, high, CONTROL))
-        line = {"color": CONTROL, "dash": "dot"}
+        line: dict[str, object] = {"color": CONTROL, "dash": "dot"}
         name = "control: right, with the mean thought"
         figure.add_scatter(x=counts, y=mean, name=name, mode="lines+markers", line=line)
         for kind, name in enumerate(self.kinds):
