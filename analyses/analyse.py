@@ -7,22 +7,26 @@ from typing import Any, cast, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
+from analyses.ablation import ablation
 from analyses.analysed import Analysed, Provenance
 from analyses.answers import answers
 from analyses.attention import attention
 from analyses.bridge_alignment import bridge_alignment
 from analyses.compute_frontier import compute_frontier
+from analyses.concept_probe import concept_probe
 from analyses.convergence import convergence
 from analyses.gate_maps import gate_maps
 from analyses.gradient_highway import gradient_highway
 from analyses.graph_states import graph_states
 from analyses.logit_lens import logit_lens
+from analyses.memory_retention import memory_retention
 from analyses.reached_set import reached_set
 from analyses.realigned_answer import realigned_answer
 from analyses.realignment import realignment
 from analyses.result import Result
 from analyses.shortcuts import shortcuts
 from analyses.stage_collapse import stage_collapse
+from analyses.thought_count import thought_count
 from analyses.trained import Trained
 from analyses.training_curves import training_curves
 from workbench.config import ConfigError, nearest
@@ -51,6 +55,10 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "reached_set": reached_set,
     "shortcuts": shortcuts,
     "graph_states": graph_states,
+    "memory_retention": memory_retention,
+    "concept_probe": concept_probe,
+    "ablation": ablation,
+    "thought_count": thought_count,
 }
 OF_SPLITS = {
     "bridge_alignment",
@@ -184,7 +192,8 @@ def _of_words(
 ) -> dict[str, Any]:
     """What an analysis of worded problems asks for beside its rows: the task, the problems."""
     asked = inspect.signature(function).parameters
-    found: dict[str, Any] = {"task": task} if "task" in asked else {}
+    given = {"task": task, "split": split}
+    found: dict[str, Any] = {name: value for name, value in given.items() if name in asked}
     if "problems" in asked:
         assert isinstance(batches, WordedBatch)
         if question is not None:

@@ -1,7 +1,10 @@
-"""What do the gates of the recurrence let through: in which loop, where, in which channels?"""
+"""What do the gates of the recurrence let through: in which loop, where, in which channels?
+
+Of a model that thinks: at which thought, in which channels; see analyses/thought_gates.py.
+"""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from jaxtyping import Float
@@ -13,8 +16,12 @@ from analyses.parts import in_parts
 from analyses.result import Result
 from analyses.splits import Batches, by_split
 from analyses.spread import bootstrap
+from analyses.thought_gates import ThoughtGates, thought_gates
+from workbench.models.base import LatentModel
 from workbench.models.depth import DepthModel
+from workbench.models.thought import ThoughtModel
 from workbench.tasks.batch import Batch
+from workbench.tasks.worded.batch import WordedBatch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,18 +117,30 @@ class GateMaps(Result):
         return f"{'; '.join(parts)} ({of}; untrained {self.untrained.nanmean():.3f})"
 
 
-@torch.no_grad()
-def gate_maps(model: DepthModel, batch: Batches, *, n_loops: int | None = None) -> GateMaps:
-    """The gate over loop, position and channel, by split.
+def gate_maps(
+    model: LatentModel, batch: Batches, *, n_loops: int | None = None
+) -> GateMaps | ThoughtGates:
+    """The gate over loop, position and channel, by split; of a model that thinks, over thoughts.
 
     Args:
         model: A model with a gate, or one that halts; hooks that are open on it act first.
-        batch: One batch, or batches by split.
+        batch: One batch, or batches by split; one batch for a model that thinks.
         n_loops: Loops to run; by default as many as it was trained with.
 
     Raises:
-        ValueError: The family has no gate, or the gate acts between loops and there is one only.
+        ValueError: The family has no gate, or none that acts: between loops where there is one
+            loop only, between thoughts where there are none.
     """
+    if not isinstance(model, ThoughtModel):
+        return _by_loop(cast(DepthModel, model), batch, n_loops)
+    if not isinstance(batch, WordedBatch):
+        raise ValueError("the gates of a model that thinks are shown for one batch of questions")
+    return thought_gates(model, batch)
+
+
+@torch.no_grad()
+def _by_loop(model: DepthModel, batch: Batches, n_loops: int | None) -> GateMaps:
+    """The gate over loop, position and channel."""
     place = _gate_place(model, model.n_loops if n_loops is None else n_loops)
     batches = by_split(batch)
     groups = Groups.of(batches.values())

@@ -13,6 +13,11 @@ def loop_labels(n_loops: int, with_input: bool = False) -> list[str]:
     return [loop_label(loop) for loop in range(-1 if with_input else 0, n_loops)]
 
 
+def thought_label(thought: int) -> str:
+    """Code numbers thoughts from 0; people read `thought 1`."""
+    return f"thought {thought + 1}"
+
+
 def level_label(level: int, unit: str) -> str:
     """A difficulty with its unit: `12 hops`, `depth 8`."""
     return f"{level} {unit}" if unit.endswith("s") else f"{unit} {level}"

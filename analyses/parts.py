@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from workbench.hooks import is_heard
+from workbench.models.base import LatentModel
 from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
 
 Rows = TypeVar("Rows", bound=Batch)
 
 
-def in_parts(model: DepthModel, batch: Rows, n_rows: int = 512) -> Iterator[Rows]:
+def in_parts(model: LatentModel, batch: Rows, n_rows: int = 512) -> Iterator[Rows]:
     """The rows in order, `n_rows` at a time; all at once where hooks are open on the model.
 
     An edit may be of certain rows, so that it must see them all.

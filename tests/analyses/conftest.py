@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 RECIPE = """
 name: tiny
@@ -67,6 +68,80 @@ def make_graph_run(tmp_path_factory):
             recipe = load_recipe(folder / "recipe.yaml")
             made.append(load_run(train(recipe, folder / "run", quiet=True)))
         return made[0]
+
+    return make
+
+
+THOUGHTS = """
+name: tiny
+task: {name: prosqa, n_train: 40, n_valid: 8, n_test: 8, n_nodes: 10, hops: [3, 4],
+       wording: arrows}
+model: {family: %s, d_model: 16, n_heads: 2, n_layers: 2, d_mlp: 32}
+training:
+  steps: 6
+  batch_size: 16
+  curriculum: {method: coconut, epochs_per_stage: 1, max_latent_stage: 2}
+  measure: {every: 3, n: 4}
+"""
+
+
+@pytest.fixture(scope="session")
+def make_thinking_run(tmp_path_factory):
+    """Train a model that thinks for six steps; each family once a session."""
+    from workbench.recipe import load_recipe
+    from workbench.runs import load_run
+    from workbench.training import train
+
+    made = {}
+
+    def make(family, changes=()):
+        key = (family, tuple(changes))
+        if key not in made:
+            folder = tmp_path_factory.mktemp("thoughts")
+            (folder / "recipe.yaml").write_text(THOUGHTS % family)
+            recipe = load_recipe(folder / "recipe.yaml", changes)
+            made[key] = load_run(train(recipe, folder / "run", quiet=True))
+        return made[key]
+
+    return make
+
+
+@pytest.fixture
+def reasoner(make_thinking_run):
+    """A model that says the word which its last thought is nearest to, and hooks that make it so.
+
+    Its embeddings are of one length, so that each word is nearest to itself. What a thought is made
+    from is planted by `states(thought)`, a vector for each row of the batch.
+    """
+
+    def make(family, states, **changes):
+        run = make_thinking_run(family, [f"model.{k}={v}" for k, v in changes.items()])
+        model, seen = run.model.untrained(), {}
+        torch.nn.init.normal_(model.embed.W_E)
+        model.embed.W_E.data /= model.embed.W_E.data.norm(dim=1, keepdim=True)
+        ids = run.task.vocabulary.ids
+
+        def make_state(state, hook):
+            return states(model, hook.clock.loop).expand_as(state)
+
+        def see(words, hook):
+            seen["tokens"] = (words @ model.W_E.T).argmax(-1)
+            clock = hook.clock
+            if clock.loop < clock.passes.n or clock.passes.n == 0:
+                seen["thought"] = torch.zeros_like(seen["tokens"][:, 0])
+            elif words.shape[1] > 1:  # not a word said since
+                seen["thought"] = seen["tokens"][:, 0]
+
+        def say(normed, hook):
+            tokens, thought = seen["tokens"], seen["thought"][:, None]
+            said = torch.full_like(tokens, ids["<|end|>"])
+            said = torch.where(tokens == ids["<|end-latent|>"], ids["###"], said)
+            said = torch.where(tokens == ids["###"], thought, said)
+            return model.W_E[said] * 4
+
+        see.by_pass = say.by_pass = True
+        hooks = [("hook_embed", see), ("ln_final.hook_normalized", say)]
+        return run, model, [("recurrence.hook_state_pre", make_state), *hooks]
 
     return make
 

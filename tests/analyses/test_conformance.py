@@ -21,26 +21,39 @@ NAMES = [
     "gradient_highway",
     "reached_set",
     "graph_states",
+    "memory_retention",
+    "concept_probe",
+    "ablation",
+    "thought_count",
 ]
+OF_THOUGHTS = ("memory_retention", "concept_probe", "ablation", "thought_count")
+CASES = [*NAMES, "gate_maps of thoughts"]
 OF_RUNS = ("stage_collapse", "training_curves", "shortcuts")
 OF_GRAPHS = ("reached_set", "shortcuts", "graph_states")
 
 
 @pytest.fixture
-def run_for(make_run, make_graph_run):
+def run_for(make_run, make_graph_run, make_thinking_run):
     """A run that an analysis can look at."""
-    return lambda name: make_graph_run() if name in OF_GRAPHS else make_run("discoloop")
+
+    def find(case):
+        if case in OF_THOUGHTS or case.endswith(" of thoughts"):
+            return make_thinking_run("agclr")
+        return make_graph_run() if case in OF_GRAPHS else make_run("discoloop")
+
+    return find
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=CASES)
 def analysed(request, run_for, run_with_history):
     from analyses import analyse
 
     if request.param == "stage_collapse":
         flat = [0.1, 0.5, 0.9, 0.9, 0.1, 0.1]
         return analyse("stage_collapse", run_with_history(flat, flat))
-    rows = {} if request.param in OF_RUNS else {"n": 10}
-    return analyse(request.param, run_for(request.param), **rows)
+    rows = {} if request.param in OF_RUNS else {"n": 4 if request.param in OF_THOUGHTS else 10}
+    name = request.param.removesuffix(" of thoughts")
+    return analyse(name, run_for(request.param), **rows)
 
 
 def test_all_analyses_are_held_to_this_contract():
@@ -94,11 +107,11 @@ def test_files_are_written_under_the_analysis_name(analysed, tmp_path):
     assert all(path.stem == analysed.name and path.stat().st_size > 0 for path in paths)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in OF_RUNS])
-def test_an_analysis_leaves_lasting_hooks_alone_and_none_of_its_own(name, run_for):
+@pytest.mark.parametrize("case", [case for case in CASES if case not in OF_RUNS])
+def test_an_analysis_leaves_lasting_hooks_alone_and_none_of_its_own(case, run_for):
     from analyses import analyse
 
-    run = run_for(name)
+    run, name = run_for(case), case.removesuffix(" of thoughts")
     model = run.model.twin()
     split = "test_ood" if "test_ood" in run.task.splits else "test"
     batch = run.task.batch(split, 5)

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from workbench.hooks import is_heard
 from workbench.models.thought import ThoughtModel
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.problem import Problem
@@ -59,8 +60,9 @@ def hear(
     answers = [task.answer_in(words) for words in said]
     scores = [task.score(p, answer) for p, answer in zip(problems, answers, strict=True)]
     losses, gates = [], []
-    for start in range(0, len(batch), ROWS):
-        rows = batch[start : start + ROWS].trimmed()
+    size = rows_at_once(model, len(batch))
+    for start in range(0, len(batch), size):
+        rows = batch[start : start + size].trimmed()
         loss, shares = _solution(model, rows)
         losses.append(loss)
         gates.append(shares)
@@ -68,13 +70,19 @@ def hear(
     return Heard(said, scores, torch.cat(losses), joined)
 
 
+def rows_at_once(model: ThoughtModel, n: int) -> int:
+    """How many of n rows to run at once: all under hooks, which may be of certain rows."""
+    return n if is_heard(*model.hook_points()) else ROWS
+
+
 def speak(model: ThoughtModel, task: WordedTask, batch: WordedBatch) -> list[str]:
     """The words that a model says to each row, up to the end."""
     said = []
     stop = task.vocabulary.end
     longest = int(batch.scored.sum(1).max()) + SPARE
-    for start in range(0, len(batch), ROWS):
-        rows = batch[start : start + ROWS]
+    size = rows_at_once(model, len(batch))
+    for start in range(0, len(batch), size):
+        rows = batch[start : start + size]
         given = rows.prompts()
         room = model.cfg.n_ctx - int(rows.prompt.max())
         n_new = max(min(longest, room), 1)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from workbench.models.thought import ThoughtConfig, ThoughtModel
-from workbench.recurrence.concept_stream import BIASES, ConceptStream
+from workbench.recurrence.concept_stream import BIASES, ConceptStream, Gate
 from workbench.recurrence.thought import ThoughtRecurrence
 
 
@@ -20,6 +20,8 @@ class AgclrConfig(ThoughtConfig):
     ) = "prosqa"
     # With `reset` every thought begins with an empty stream: as many parameters, no memory
     memory: Literal["kept", "reset"] = "kept"
+    # Gates that are removed as published: weight 0 and bias −10, fixed while all else is trained
+    shut: list[Gate] = []
 
     @property
     def start_biases(self) -> Sequence[float]:
@@ -34,4 +36,6 @@ class Agclr(ThoughtModel):
     cfg: AgclrConfig
 
     def make_recurrence(self) -> ThoughtRecurrence:
-        return ConceptStream(self.cfg.d_model, self.cfg.start_biases, self.cfg.memory)
+        return ConceptStream(
+            self.cfg.d_model, self.cfg.start_biases, self.cfg.memory, self.cfg.shut
+        )

@@ -3,7 +3,7 @@
 ĥ = LN(h);  r, f, w = σ(W ĥ + b);  h' = (1 − f)·h + r·c;  c ← LN(c + w·h'), c = 0 at first
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -20,6 +20,7 @@ BIASES: Mapping[str, tuple[float, float, float]] = {
     "hotpotqa": (-0.28, -1.0, -1.5),
     "prosqa": (-0.28, -1.5, -0.28),  # σ: .43, .18, .43
 }
+Gate = Literal["read", "forget", "write"]
 SHUT = -10.0  # a bias that all but shuts a gate: the paper's knock-out, σ(−10) = 4.5e−5
 
 
@@ -36,6 +37,10 @@ class StreamGate(nn.Module):
         self.b_gate = nn.Parameter(torch.full((d_model,), bias))
         self.hook_pre = HookPoint()
         self.hook_post = HookPoint()
+
+    def fix(self) -> None:
+        """Keep weight and bias as they are, whatever is trained."""
+        self.requires_grad_(False)
 
     def forward(self, normed: Float[Tensor, "batch d_model"]) -> Float[Tensor, "batch d_model"]:
         return self.hook_post(self.hook_pre(normed @ self.W_gate + self.b_gate).sigmoid())
@@ -59,7 +64,8 @@ class ConceptStream(ThoughtRecurrence):
 
     Forget 1 erases the state, h' = r·c; read 0 and forget 0 leave it as CoCoNuT does, bit for bit;
     write 0 keeps new things out of the stream, whose norm still acts. With `memory="reset"` every
-    thought begins with an empty stream: the same parameters, nothing remembered.
+    thought begins with an empty stream: the same parameters, nothing remembered. Gates named in
+    `shut` are removed as published: weight 0 and bias −10, neither of which is trained.
 
     read.*, forget.*, write.*  the gates' shares, before and after the σ  [batch d_model]
     hook_stream                c after the thought                        [batch d_model]
@@ -70,14 +76,19 @@ class ConceptStream(ThoughtRecurrence):
         d_model: int,
         biases: Sequence[float] = BIASES["prosqa"],
         memory: Literal["kept", "reset"] = "kept",
+        shut: Collection[Gate] = (),
     ) -> None:
         super().__init__()
-        read, forget, write = biases
+        names: tuple[Gate, Gate, Gate] = ("read", "forget", "write")
+        start = (SHUT if name in shut else bias for name, bias in zip(names, biases, strict=True))
+        read, forget, write = start
         self.ln_state = StreamNorm(d_model)
         self.ln_stream = StreamNorm(d_model)
         self.read = StreamGate(d_model, read)
         self.forget = StreamGate(d_model, forget)
         self.write = StreamGate(d_model, write)
+        for name in shut:
+            {"read": self.read, "forget": self.forget, "write": self.write}[name].fix()
         self.memory = memory
         self.hook_stream = HookPoint()
 

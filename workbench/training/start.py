@@ -23,7 +23,9 @@ def start_shape(start: str | None) -> dict[str, Any]:
 
 
 def start_from(model: LatentModel, start: str, vocabulary: Vocabulary) -> None:
-    """Take over weights; a recurrence that they lack keeps its fresh ones, as do later positions.
+    """Take over weights; what they lack of a recurrence or of positions stays fresh.
+
+    So does what is not trained.
 
     Args:
         model: The model that is to be trained.
@@ -47,7 +49,8 @@ def start_from(model: LatentModel, start: str, vocabulary: Vocabulary) -> None:
         if name in own or not name.startswith("recurrence.")
     }
     check_fits(model, {n: t.shape for n, t in (kept | new).items()}, start)
-    model.load_state_dict(kept | new)
+    fixed = {n: own[n] for n, p in model.named_parameters() if not p.requires_grad}
+    model.load_state_dict(kept | new | fixed)
 
 
 def _longer(name: str, tensor: Tensor, own: dict[str, Tensor]) -> Tensor:

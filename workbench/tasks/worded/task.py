@@ -176,6 +176,19 @@ class WordedTask(Task):
         numbers = list(numbers)
         return lay_out([encoded[n] for n in numbers], layouts, self.specials, numbers)
 
+    def lay_out_problems(
+        self, problems: Sequence[Problem], layout: Layout | None = None
+    ) -> WordedBatch:
+        """Problems of any split, or typed ones, as sequences; `number` counts them from 0.
+
+        Args:
+            problems: The problems.
+            layout: How they are put; the task's own by default.
+        """
+        layouts = [self.layout if layout is None else layout] * len(problems)
+        numbers = list(range(len(problems)))
+        return lay_out([self.encode(p) for p in problems], layouts, self.specials, numbers)
+
     @cached_property
     def splits(self) -> Mapping[str, Batch]:
         return LazySplits(self)
