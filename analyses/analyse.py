@@ -23,6 +23,7 @@ from analyses.realignment import realignment
 from analyses.result import Result
 from analyses.shortcuts import shortcuts
 from analyses.stage_collapse import stage_collapse
+from analyses.thought_search_tree import thought_search_tree
 from analyses.trained import Trained
 from analyses.training_curves import training_curves
 from workbench.config import ConfigError, nearest
@@ -51,6 +52,7 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "reached_set": reached_set,
     "shortcuts": shortcuts,
     "graph_states": graph_states,
+    "thought_search_tree": thought_search_tree,
 }
 OF_SPLITS = {
     "bridge_alignment",
