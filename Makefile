@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV = .venv
 BIN = $(VENV)/bin
-.PHONY: install app test test-browser lint bench clean
+.PHONY: install app test test-browser test-real lint bench clean
 
 install: $(VENV)/installed
 
@@ -29,6 +29,10 @@ lint: install
 # Needs a Chromium on the PATH
 test-browser: install
 	$(BIN)/pytest --override-ini addopts=--import-mode=importlib tests/browser
+
+# Real models and data in a folder of yours: make test-real DATA=folder
+test-real: install
+	DATA='$(DATA)' $(BIN)/pytest --override-ini addopts='--jaxtyping-packages=workbench,analyses,beartype.beartype --import-mode=importlib' tests/real
 
 bench: install
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'

@@ -12,6 +12,7 @@ from pathlib import Path
 BENCHMARKS = {
     "listeners": "what hook points and caches cost",
     "training": "a training step against two peers",
+    "thoughts": "thoughts with the cache of keys and values against one full forward each",
     "startup": "the command's help and the task's data",
     "utilisation": "whether a small run is bound by its arithmetic",
 }

@@ -14,6 +14,7 @@ _HOME = {
     "at_loop": "workbench.hooks",
     "build_model": "workbench.models",
     "build_task": "workbench.tasks",
+    "from_pretrained": "workbench.pretrained",
     "load_run": "workbench.runs",
     "model_config": "workbench.models",
 }

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 # What TransformerLens takes for `pos_slice`
 PosSlice = Slice | int | tuple[int, ...] | list[int] | Tensor | None
 # Places whose axes are [batch pos head d_head]; all others have their (query) position last but one
-PER_HEAD = ("hook_q", "hook_k", "hook_v", "hook_z", "hook_rot_q", "hook_rot_k", "hook_result")
+PER_HEAD = (
+    *("hook_q", "hook_k", "hook_v", "hook_z", "hook_rot_q", "hook_rot_k", "hook_result"),
+    *("q_norm.hook_scale", "q_norm.hook_normalized", "k_norm.hook_scale", "k_norm.hook_normalized"),
+)
 
 
 class UnknownHook(KeyError):

@@ -33,6 +33,30 @@ class StrictModel(BaseModel):
                 raise ValueError(f"{name}={getattr(self, name)} must be at least {least}")
 
 
+class RotaryScaling(StrictModel):
+    """Rotary positions slowed down by parts, for contexts longer than the first training's.
+
+    Llama 3.1's `rope_type: llama3`; TransformerLens calls it NTK by parts. Pairs that turn less
+    than `low_freq_factor` times within the original context turn `factor` times slower, those that
+    turn more than `high_freq_factor` times as before, the others something in between.
+    """
+
+    factor: float
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+    original_ctx_len: int = 8192
+
+    @model_validator(mode="after")
+    def _check_factors(self) -> "RotaryScaling":
+        self.check_at_least(1, "factor", "original_ctx_len")
+        if not 0 < self.low_freq_factor < self.high_freq_factor:
+            raise ValueError(
+                f"low_freq_factor={self.low_freq_factor} must lie between 0 and "
+                f"high_freq_factor={self.high_freq_factor}"
+            )
+        return self
+
+
 class ModelConfig(StrictModel):
     """What every family needs to know of its shape."""
 
@@ -43,6 +67,10 @@ class ModelConfig(StrictModel):
     n_heads: int
     n_layers: int  # untied layers of the stack that is looped: layers in one loop
     d_mlp: int
+    n_key_value_heads: int | None = None  # each serves several heads of queries; None: one each
+    head_width: int | None = None  # d_head where it is not d_model / n_heads
+    use_qk_norm: bool = False  # RMSNorm of each head's query and key, before they are turned
+    gated_mlp: bool = False  # act(x W_gate)·(x W_in) in place of act(x W_in)
     n_prelude: int = 0  # layers before the loop
     n_coda: int = 0  # layers after the loop
     act_fn: Activation = "gelu"
@@ -50,7 +78,9 @@ class ModelConfig(StrictModel):
     eps: float = 1e-5
     positional_embedding_type: Positions = "rotary"
     rotary_base: float = 10_000.0
-    relative_slope: float = 2.0  # how much a learned distance bias falls a step at the start
+    rotary_scaling: RotaryScaling | None = None
+    # How much a learned distance bias falls a step at the start: in all heads, or in each
+    relative_slope: float | list[float] = 2.0
     tie_embeddings: bool = True
     # Standard deviation of W_E's entries at the start. With 1, an embedding has the norm √d_model
     # that RMSNorm(Φ) has, so that a mixing coefficient of 1 means equal parts.
@@ -77,19 +107,37 @@ class ModelConfig(StrictModel):
         self.check_at_least(0, "n_prelude", "n_coda")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout={self.dropout} must lie between 0 and 1")
-        if self.d_model % self.n_heads:
+        if self.head_width is not None:
+            self.check_at_least(1, "head_width")
+        elif self.d_model % self.n_heads:
             near = max(round(self.d_model / self.n_heads), 1) * self.n_heads
             raise ValueError(
                 f"d_model={self.d_model} does not divide into n_heads={self.n_heads} heads; "
                 f"the nearest width that does is {near}"
             )
+        self._check_key_value_heads()
+        slopes = self.relative_slope
+        if isinstance(slopes, list) and len(slopes) != self.n_heads:
+            raise ValueError(f"relative_slope={slopes} must be one number, or {self.n_heads}")
         if self.positional_embedding_type == "rotary" and self.d_head % 2:
             raise ValueError(f"rotary positions need an even d_head; it is {self.d_head}")
         return self
 
+    def _check_key_value_heads(self) -> None:
+        if self.n_key_value_heads is None:
+            return
+        self.check_at_least(1, "n_key_value_heads")
+        if self.n_heads % self.n_key_value_heads:
+            parts = [n for n in range(1, self.n_heads + 1) if self.n_heads % n == 0]
+            near = min(parts, key=lambda n: abs(n - (self.n_key_value_heads or 0)))
+            raise ValueError(
+                f"n_heads={self.n_heads} do not divide among n_key_value_heads="
+                f"{self.n_key_value_heads}; the nearest number that they do is {near}"
+            )
+
     @property
     def d_head(self) -> int:
-        return self.d_model // self.n_heads
+        return self.d_model // self.n_heads if self.head_width is None else self.head_width
 
     @property
     def readout_scale(self) -> float:
@@ -182,9 +230,9 @@ def _owner(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseModel]
     """The nested model that a path of field names leads to."""
     for part in path:
         field = cls.model_fields.get(str(part))
-        if field is None or not isinstance(field.annotation, type):
+        kinds = () if field is None else (field.annotation, *get_args(field.annotation))
+        nested = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)]
+        if not nested:
             return cls
-        if not issubclass(field.annotation, BaseModel):
-            return cls
-        cls = field.annotation
+        cls = nested[0]
     return cls

@@ -151,7 +151,7 @@ def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path)
     model.load_state_dict(weights)
 
 
-def check_fits(model: torch.nn.Module, shapes: Mapping[str, torch.Size], path: Path) -> None:
+def check_fits(model: torch.nn.Module, shapes: Mapping[str, torch.Size], path: Path | str) -> None:
     """Refuse weights of these names and shapes if they are not the model's.
 
     Raises:

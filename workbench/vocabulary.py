@@ -8,12 +8,19 @@ from workbench.config import nearest
 class WordVocabulary:
     """A fixed list of words; a text is words between spaces, unless `split` says otherwise.
 
-    The first word is the padding; no start token is added to a text.
+    The first word is the padding; no start token is added to a text. An unknown word is refused,
+    unless there is one that stands for all of them.
     """
 
-    def __init__(self, words: Sequence[str], split: Callable[[str], list[str]] = str.split) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        split: Callable[[str], list[str]] = str.split,
+        unknown: str | None = None,
+    ) -> None:
         self.words = tuple(words)
         self.split = split
+        self.unknown = unknown
         self.ids = {word: token for token, word in enumerate(self.words)}
 
     def __len__(self) -> int:
@@ -28,10 +35,17 @@ class WordVocabulary:
         words = self.split(text)
         if not words:
             raise ValueError("the question is empty; it needs at least one word")
+        if self.unknown is not None:
+            words = [word if word in self.ids else self.unknown for word in words]
         for word in words:
             if word not in self.ids:
                 raise ValueError(f"unknown word {word!r}; {nearest(word, self.words)}")
         return [self.ids[word] for word in words]
+
+    @property
+    def end(self) -> int:
+        """The token that ends a text."""
+        return self.special("<|end|>")
 
     def special(self, name: str) -> int:
         """The id of a token that stands for no word, `<|latent|>` for one.

@@ -204,7 +204,10 @@ def test_analyse_takes_one_typed_question(say):
         ),
         (["evaluate", "run", "--step", "3"], "run keeps no step 3; the nearest it keeps is "),
         (["evaluate", "run", "--loops", "0"], "--loops 0 must be at least 1"),
-        (["evaluate", "run", "--thoughts", "2"], "--thoughts is for models that think; this one has --loops"),
+        (
+            ["evaluate", "run", "--thoughts", "2"],
+            "--thoughts is for models that think; this one has --loops",
+        ),
         (["evaluate", "run", "--edits", "none.json"], "none.json does not exist"),
         (
             ["analyse", "logit_lense", "run"],

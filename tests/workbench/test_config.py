@@ -141,3 +141,35 @@ def test_the_place_of_the_data_is_named():
 )
 def test_nearest_ends_a_sentence(word, words, end):
     assert nearest(word, words) == end
+
+
+def test_a_head_may_be_wider_or_narrower_than_its_share(cfg):
+    assert cfg(d_model=17, n_heads=2, head_width=6).d_head == 6
+    assert refusal(head_width=0) == "model: head_width=0 must be at least 1"
+
+
+@pytest.mark.parametrize("n_kv, near", [(3, 2), (5, 4), (9, 4)])
+def test_heads_that_do_not_divide_into_groups_are_answered_with_the_nearest(n_kv, near):
+    assert refusal(n_heads=4, n_key_value_heads=n_kv) == (
+        f"model: n_heads=4 do not divide among n_key_value_heads={n_kv}; "
+        f"the nearest number that they do is {near}"
+    )
+
+
+def test_a_scaling_of_positions_is_checked_as_the_rest(cfg):
+    scaling = {"factor": 8.0, "high_freq_factor": 4.0}
+    assert cfg(rotary_scaling=scaling).rotary_scaling.original_ctx_len == 8192
+    assert refusal(rotary_scaling=scaling | {"low_freq": 1.0}) == (
+        "model has no field 'rotary_scaling.low_freq'; did you mean 'low_freq_factor'?"
+    )
+    assert refusal(rotary_scaling={}) == "model lacks the field 'rotary_scaling.factor'"
+    assert refusal(rotary_scaling=scaling | {"low_freq_factor": 4.0}) == (
+        "model: rotary_scaling: low_freq_factor=4.0 must lie between 0 and high_freq_factor=4.0"
+    )
+
+
+def test_a_recipe_from_before_a_field_was_there_has_its_default(cfg):
+    old = {"family": "looped"} | SHAPE
+    assert not {"gated_mlp", "n_key_value_heads"} & old.keys()
+    made = model_config(old)
+    assert (made.gated_mlp, made.use_qk_norm, made.n_key_value_heads) == (False, False, None)

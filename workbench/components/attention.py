@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from workbench.components.norm import RMSNorm
 from workbench.components.relative import RelativeBias
 from workbench.components.rotary import Angles, Rotary
 from workbench.config import ModelConfig
@@ -21,7 +22,7 @@ SHORT = 3
 class Merged(NamedTuple):
     """What a layer's queries, keys and values are made with, laid out for one matrix product."""
 
-    weight: Float[Tensor, "d_model qkv"]  # qkv = 3·head·d_head
+    weight: Float[Tensor, "d_model qkv"]  # qkv = (head + 2·kv_head)·d_head
     bias: Float[Tensor, " qkv"]
 
 
@@ -44,9 +45,11 @@ class KeyValues:
     def extend(
         self,
         layer: "Attention",
-        k: Float[Tensor, "batch pos head d_head"],
-        v: Float[Tensor, "batch pos head d_head"],
-    ) -> tuple[Float[Tensor, "batch key head d_head"], Float[Tensor, "batch key head d_head"]]:
+        k: Float[Tensor, "batch pos kv_head d_head"],
+        v: Float[Tensor, "batch pos kv_head d_head"],
+    ) -> tuple[
+        Float[Tensor, "batch key kv_head d_head"], Float[Tensor, "batch key kv_head d_head"]
+    ]:
         """All keys and values of a layer, those of the present pass at the end."""
         if layer in self._kept:
             earlier_k, earlier_v = self._kept[layer]
@@ -119,28 +122,30 @@ class Attention(nn.Module):
 
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__()
-        shape = (cfg.n_heads, cfg.d_model, cfg.d_head)
+        n_kv = cfg.n_key_value_heads or cfg.n_heads
+        self.group = cfg.n_heads // n_kv  # heads of queries that share keys and values
         std = cfg.d_model**-0.5
-        self.W_Q = nn.Parameter(torch.randn(shape) * std)
-        self.W_K = nn.Parameter(torch.randn(shape) * std)
-        self.W_V = nn.Parameter(torch.randn(shape) * std)
+        self.W_Q = nn.Parameter(torch.randn(cfg.n_heads, cfg.d_model, cfg.d_head) * std)
+        shape = (n_kv, cfg.d_model, cfg.d_head)
+        self.keep_maps(*(nn.Parameter(torch.randn(shape) * std) for _ in range(2)))
         self.W_O = nn.Parameter(
             torch.randn(cfg.n_heads, cfg.d_head, cfg.d_model) * std * cfg.output_init
         )
         self.b_Q = nn.Parameter(torch.zeros(cfg.n_heads, cfg.d_head))
-        self.b_K = nn.Parameter(torch.zeros(cfg.n_heads, cfg.d_head))
-        self.b_V = nn.Parameter(torch.zeros(cfg.n_heads, cfg.d_head))
+        self.keep_biases(*(nn.Parameter(torch.zeros(n_kv, cfg.d_head)) for _ in range(2)))
         self.b_O = nn.Parameter(torch.zeros(cfg.d_model))
         rotary = cfg.positional_embedding_type == "rotary"
         self.rotary = Rotary(cfg) if rotary else None
         relative = cfg.positional_embedding_type == "relative"
         self.rel_pos_bias = RelativeBias(cfg) if relative else None
+        self.q_norm = RMSNorm(cfg, cfg.d_head) if cfg.use_qk_norm else None
+        self.k_norm = RMSNorm(cfg, cfg.d_head) if cfg.use_qk_norm else None
         self.hook_q = HookPoint()  # [batch pos head d_head]
-        self.hook_k = HookPoint()  # [batch pos head d_head]
-        self.hook_v = HookPoint()  # [batch pos head d_head]
+        self.hook_k = HookPoint()  # [batch pos kv_head d_head]
+        self.hook_v = HookPoint()  # [batch pos kv_head d_head]
         if rotary:
             self.hook_rot_q = HookPoint()  # [batch pos head d_head]
-            self.hook_rot_k = HookPoint()  # [batch pos head d_head]
+            self.hook_rot_k = HookPoint()  # [batch pos kv_head d_head]
         self.hook_attn_scores = HookPoint()  # [batch head query_pos key_pos]
         self.hook_pattern = HookPoint()  # [batch head query_pos key_pos]
         self.hook_z = HookPoint()  # [batch pos head d_head]
@@ -155,9 +160,12 @@ class Attention(nn.Module):
             context.frames[self] = self._frame(context)
         weight, bias = context.merged[self]
         angles, mask = context.frames[self]
-        qkv = F.linear(x, weight.T, bias).view(*x.shape[:2], 3, *self.b_Q.shape)
-        q, k, v = qkv.unbind(2)
+        n_heads, d_head = self.b_Q.shape
+        qkv = F.linear(x, weight.T, bias).view(*x.shape[:2], -1, d_head)
+        q, k, v = qkv.split((n_heads, n_heads // self.group, n_heads // self.group), 2)
         q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
+        if self.q_norm is not None and self.k_norm is not None:
+            q, k = self.q_norm(q), self.k_norm(k)
         if angles is not None:
             q = self.hook_rot_q(angles.turn(q))
             k = self.hook_rot_k(angles.turn(k))
@@ -168,13 +176,25 @@ class Attention(nn.Module):
         z = self.hook_z(mix(q, k, v, mask))
         return F.linear(z.flatten(2), self.W_O.flatten(0, 1).T, self.b_O)
 
+    def keep_maps(self, W_K: nn.Parameter, W_V: nn.Parameter) -> None:
+        """Hold the maps into keys and values, [kv_head d_model d_head]."""
+        self.W_K, self.W_V = W_K, W_V
+
+    def keep_biases(self, b_K: nn.Parameter, b_V: nn.Parameter) -> None:
+        """Hold the biases of keys and values, [kv_head d_head]."""
+        self.b_K, self.b_V = b_K, b_V
+
+    def kept(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Maps and biases of keys and values as they are held: W_K, W_V, b_K, b_V."""
+        return self.W_K, self.W_V, self.b_K, self.b_V
+
     def _merge(self) -> Merged:
-        weights = [weight.transpose(0, 1) for weight in (self.W_Q, self.W_K, self.W_V)]
-        biases = torch.stack((self.b_Q, self.b_K, self.b_V))
-        return Merged(torch.stack(weights, 1).flatten(1), biases.flatten())
+        W_K, W_V, b_K, b_V = self.kept()
+        weights = [weight.transpose(0, 1) for weight in (self.W_Q, W_K, W_V)]
+        return Merged(torch.cat(weights, 1).flatten(1), torch.cat((self.b_Q, b_K, b_V)).flatten())
 
     def _frame(self, context: Context) -> Frame:
-        angles = self.rotary(context.positions) if self.rotary is not None else None
+        angles = self.rotary(context.positions, self.b_O.dtype) if self.rotary is not None else None
         mask = context.allowed
         if self.rel_pos_bias is not None:
             allowed = causal(context.positions.shape[1], self.b_O.device) if mask is None else mask
@@ -187,7 +207,9 @@ class Attention(nn.Module):
         if mask is not None and mask.dtype != torch.bool:
             mask = mask.to(q.dtype)
         dropout = self.dropout if self.training else 0.0
-        z = F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal=mask is None)
+        z = F.scaled_dot_product_attention(
+            q, k, v, mask, dropout, is_causal=mask is None, enable_gqa=self.group > 1
+        )
         return z.transpose(1, 2)
 
     def _explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
@@ -195,6 +217,8 @@ class Attention(nn.Module):
             mask = causal(q.shape[1], q.device)
         if mask.dtype == torch.bool:
             mask = q.new_zeros(mask.shape).masked_fill(~mask, -torch.inf)
+        if self.group > 1:
+            k, v = (t.repeat_interleave(self.group, dim=2) for t in (k, v))
         short = k.shape[1] <= SHORT
         q, k, v = ((q / q.shape[-1] ** 0.5).transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
         scores = (q[..., None, :] * k[..., None, :, :]).sum(-1) if short else q @ k.mT

@@ -4,8 +4,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from workbench.components.attention import Attention, Context
-from workbench.components.mlp import MLP
+from workbench.components.attention import Context
+from workbench.components.grouped import attention
+from workbench.components.mlp import mlp
 from workbench.components.norm import norm
 from workbench.config import ModelConfig
 from workbench.hooks import HookPoint
@@ -21,9 +22,9 @@ class Block(nn.Module):
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__()
         self.ln1 = norm(cfg)
-        self.attn = Attention(cfg)
+        self.attn = attention(cfg)
         self.ln2 = norm(cfg)
-        self.mlp = MLP(cfg)
+        self.mlp = mlp(cfg)
         self.ls1, self.ls2 = layer_scale(cfg), layer_scale(cfg)
         self.dropout = nn.Dropout(cfg.dropout)
         self.hook_resid_pre = HookPoint()
@@ -36,10 +37,10 @@ class Block(nn.Module):
         self, resid: Float[Tensor, "batch pos d_model"], context: Context
     ) -> Float[Tensor, "batch pos d_model"]:
         resid = self.hook_resid_pre(resid)
-        attn = self.ls1(self.dropout(self.attn(self.ln1(resid), context)))
-        resid = self.hook_resid_mid(resid + self.hook_attn_out(attn))
-        mlp = self.ls2(self.dropout(self.mlp(self.ln2(resid))))
-        return self.hook_resid_post(resid + self.hook_mlp_out(mlp))
+        added = self.ls1(self.dropout(self.attn(self.ln1(resid), context)))
+        resid = self.hook_resid_mid(resid + self.hook_attn_out(added))
+        added = self.ls2(self.dropout(self.mlp(self.ln2(resid))))
+        return self.hook_resid_post(resid + self.hook_mlp_out(added))
 
 
 class LayerScale(nn.Module):

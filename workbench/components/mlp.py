@@ -1,4 +1,4 @@
-"""The two-layer perceptron of a block."""
+"""The two-layer perceptron of a block, plain or gated."""
 
 from collections.abc import Callable
 from functools import partial
@@ -42,3 +42,36 @@ class MLP(nn.Module):
         pre = self.hook_pre(F.linear(x, self.W_in.T, self.b_in))
         post = self.dropout(self.hook_post(self.act(pre)))
         return F.linear(post, self.W_out.T, self.b_out)
+
+
+class GatedMLP(nn.Module):
+    """(act(x W_gate)·(x W_in) + b_in) W_out + b_out (Shazeer 2020), as TransformerLens has it.
+
+    Spreads at the start are the plain perceptron's.
+    """
+
+    def __init__(self, cfg: ModelConfig) -> None:
+        super().__init__()
+        self.act = ACTIVATIONS[cfg.act_fn]
+        self.W_gate = nn.Parameter(torch.randn(cfg.d_model, cfg.d_mlp) * cfg.d_model**-0.5)
+        self.W_in = nn.Parameter(torch.randn(cfg.d_model, cfg.d_mlp) * cfg.d_model**-0.5)
+        self.b_in = nn.Parameter(torch.zeros(cfg.d_mlp))
+        self.W_out = nn.Parameter(
+            torch.randn(cfg.d_mlp, cfg.d_model) * cfg.d_mlp**-0.5 * cfg.output_init
+        )
+        self.b_out = nn.Parameter(torch.zeros(cfg.d_model))
+        self.dropout = nn.Dropout(cfg.dropout)
+        self.hook_pre = HookPoint()  # [batch pos d_mlp], of the gate
+        self.hook_pre_linear = HookPoint()  # [batch pos d_mlp]
+        self.hook_post = HookPoint()  # [batch pos d_mlp]
+
+    def forward(self, x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
+        gate = self.act(self.hook_pre(F.linear(x, self.W_gate.T)))
+        linear = self.hook_pre_linear(F.linear(x, self.W_in.T))
+        post = self.dropout(self.hook_post(torch.addcmul(self.b_in, gate, linear)))
+        return F.linear(post, self.W_out.T, self.b_out)
+
+
+def mlp(cfg: ModelConfig) -> MLP | GatedMLP:
+    """The perceptron that `cfg.gated_mlp` asks for."""
+    return GatedMLP(cfg) if cfg.gated_mlp else MLP(cfg)

@@ -33,14 +33,17 @@ class LayerNorm(nn.Module):
 
 
 class RMSNorm(nn.Module):
-    """x / √(mean x² + eps)·w; `hook_normalized` sees it before the gain w."""
+    """x / √(mean x² + eps)·w; `hook_normalized` sees it before the gain w.
 
-    def __init__(self, cfg: ModelConfig) -> None:
+    Of vectors `length` wide, by default of states: heads are normed where `cfg.use_qk_norm` says.
+    """
+
+    def __init__(self, cfg: ModelConfig, length: int | None = None) -> None:
         super().__init__()
         self.eps = cfg.eps
-        self.w = nn.Parameter(torch.ones(cfg.d_model))
-        self.hook_scale = HookPoint()  # [batch pos 1]
-        self.hook_normalized = HookPoint()  # [batch pos d_model]
+        self.w = nn.Parameter(torch.ones(cfg.d_model if length is None else length))
+        self.hook_scale = HookPoint()  # [batch pos 1], of heads [batch pos head 1]
+        self.hook_normalized = HookPoint()  # [batch pos d_model], of heads [batch pos head d_head]
 
     def forward(self, x: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_model"]:
         if not is_heard(self.hook_scale, self.hook_normalized):

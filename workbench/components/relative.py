@@ -11,14 +11,15 @@ class RelativeBias(nn.Module):
     """What is added to a score for looking `distance` positions back.
 
     It starts at 0 for the position itself and its neighbour and falls by `relative_slope` with
-    every step beyond, the same in all heads: as ALiBi's (Press et al. 2022), but learned. A layer
-    that reads the position before it does so at once, wherever the pair stands.
+    every step beyond: as ALiBi's (Press et al. 2022), but learned. A head that reads the position
+    before it does so at once, wherever the pair stands; one whose slope is 0 looks anywhere.
     """
 
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__()
         beyond = (torch.arange(cfg.n_ctx) - 1).clamp(min=0)
-        self.b = nn.Parameter(-cfg.relative_slope * beyond.float().repeat(cfg.n_heads, 1))
+        slopes = torch.tensor(cfg.relative_slope).expand(cfg.n_heads)
+        self.b = nn.Parameter(-slopes[:, None] * beyond.float())
 
     def forward(
         self, positions: Int[Tensor, "rows query"], keys: Int[Tensor, "rows key"] | None = None

@@ -1,12 +1,13 @@
 """Rotary positions (Su et al. 2021), the halves of a head rotated against each other."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from workbench.config import ModelConfig
+from workbench.config import ModelConfig, RotaryScaling
 
 
 class Angles(NamedTuple):
@@ -22,19 +23,47 @@ class Angles(NamedTuple):
 
 
 class Rotary(nn.Module):
-    """Angles of each position: position·base^(−2i/d_head) for the pair i."""
-
-    cos: Tensor
-    sin: Tensor
+    """Angles of each position: position·frequency for the pair i, as `frequencies` says."""
 
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__()
-        pairs = torch.arange(cfg.d_head // 2, dtype=torch.float64)
-        frequency = cfg.rotary_base ** (-2 * pairs / cfg.d_head)
-        angle = torch.arange(cfg.n_ctx, dtype=torch.float64)[:, None] * frequency  # [n_ctx pair]
-        cos, sin = angle.cos().float(), angle.sin().float()
-        self.register_buffer("cos", torch.cat((cos, cos), -1), persistent=False)
-        self.register_buffer("sin", torch.cat((-sin, sin), -1), persistent=False)
+        self.shape = (cfg.n_ctx, cfg.d_head, cfg.rotary_base, cfg.rotary_scaling)
 
-    def forward(self, positions: Int[Tensor, "rows pos"]) -> Angles:
-        return Angles(self.cos[positions][:, :, None], self.sin[positions][:, :, None])
+    def forward(
+        self, positions: Int[Tensor, "rows pos"], dtype: torch.dtype = torch.float32
+    ) -> Angles:
+        cos, sin = _tables(*self.shape, dtype, positions.device)
+        return Angles(cos[positions][:, :, None], sin[positions][:, :, None])
+
+
+def frequencies(
+    d_head: int, base: float, scaling: RotaryScaling | None = None
+) -> Float[Tensor, " pair"]:
+    """How far each pair turns from one position to the next: base^(−2i/d_head), then scaled."""
+    pairs = torch.arange(d_head // 2, dtype=torch.float64, device="cpu")
+    frequency = base ** (-2 * pairs / d_head)
+    if scaling is None:
+        return frequency
+    turns = scaling.original_ctx_len * frequency / (2 * torch.pi)  # within the original context
+    low, high = scaling.low_freq_factor, scaling.high_freq_factor
+    kept = ((turns - low) / (high - low)).clamp(0, 1)
+    return frequency * (kept + (1 - kept) / scaling.factor)
+
+
+@lru_cache(maxsize=16)
+def _tables(
+    n_ctx: int,
+    d_head: int,
+    base: float,
+    scaling: RotaryScaling | None,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of every position; one pair of tables serves all layers and models.
+
+    Of 131072 positions and heads of 128 they take 134 MB, which each layer would hold anew.
+    """
+    positions = torch.arange(n_ctx, dtype=torch.float64, device="cpu")[:, None]
+    angle = positions * frequencies(d_head, base, scaling)  # [n_ctx pair]
+    cos, sin = (table.to(dtype).to(device) for table in (angle.cos(), angle.sin()))
+    return torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1)

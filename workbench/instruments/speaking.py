@@ -12,7 +12,7 @@ from workbench.models.thought import ThoughtModel
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.scoring import Score
-from workbench.tasks.worded.task import STOP, WordedTask
+from workbench.tasks.worded.task import WordedTask
 
 GATES = tuple(f"recurrence.{gate}.hook_post" for gate in ("read", "forget", "write"))
 SPARE = 8  # tokens that a model may say beyond the longest solution
@@ -71,7 +71,7 @@ def hear(
 def speak(model: ThoughtModel, task: WordedTask, batch: WordedBatch) -> list[str]:
     """The words that a model says to each row, up to the end."""
     said = []
-    stop = task.vocabulary.special(STOP)
+    stop = task.vocabulary.end
     longest = int(batch.scored.sum(1).max()) + SPARE
     for start in range(0, len(batch), ROWS):
         rows = batch[start : start + ROWS]

@@ -20,7 +20,7 @@ from workbench.config import ConfigError, ModelConfig, nearest
 from workbench.hooks import HookPoint, Listener, LoopClock, NamesFilter
 from workbench.models.fresh import fresh
 from workbench.models.names import NamedModel
-from workbench.vocabulary import WordVocabulary
+from workbench.tokenizer import Vocabulary
 
 Hooks = Sequence[tuple[str | Callable[[str], bool], Callable[..., Any]]]
 
@@ -52,7 +52,7 @@ class LatentModel(NamedModel, ABC):
         super().__init__()
         self.cfg = cfg
         self.clock = LoopClock()
-        self.tokenizer: WordVocabulary | None = None
+        self.tokenizer: Vocabulary | None = None
         self.answers: tuple[str, ...] | None = None  # what the numbers of answers stand for
         # How a task reads a typed question: its inputs. A function, which copies do not copy
         self.reader: Callable[[str], dict[str, Tensor]] | None = None

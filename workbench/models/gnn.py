@@ -9,7 +9,10 @@ from workbench.recurrence.base import Continue, Recurrence
 
 
 class GnnConfig(ModelConfig):
-    """Shape of a graph network: `n_layers` rounds, messages `d_mlp` wide; heads are not used."""
+    """Shape of a graph network: `n_layers` rounds, messages `d_mlp` wide.
+
+    Fields of heads, and of the gate of a perceptron, are not used.
+    """
 
 
 class Gnn(DepthModel):

@@ -11,14 +11,14 @@ from workbench.components.embed import Embed, PosEmbed, TiedUnembed, Unembed
 from workbench.components.readout import YesNo
 from workbench.config import ModelConfig
 from workbench.hooks import HookedRootModule
-from workbench.vocabulary import WordVocabulary
+from workbench.tokenizer import Vocabulary
 
 
 class NamedModel(HookedRootModule):
     """A model whose parts are where TransformerLens has them."""
 
     cfg: ModelConfig
-    tokenizer: WordVocabulary | None
+    tokenizer: Vocabulary | None
     reader: Callable[[str], dict[str, Tensor]] | None
     embed: Embed
     pos_embed: PosEmbed
@@ -68,6 +68,11 @@ class NamedModel(HookedRootModule):
     @property
     def W_O(self) -> Float[Tensor, "layer head d_head d_model"]:
         return self._stack("attn", "W_O")
+
+    @property
+    def W_gate(self) -> Float[Tensor, "layer d_model d_mlp"]:
+        """Of gated perceptrons."""
+        return self._stack("mlp", "W_gate")
 
     @property
     def W_in(self) -> Float[Tensor, "layer d_model d_mlp"]:
@@ -120,11 +125,11 @@ class NamedModel(HookedRootModule):
         return {name: tensor.to(self.device) for name, tensor in self.reader(question).items()}
 
     def to_string(self, tokens: Tensor | Sequence[int]) -> str | list[str]:
-        """Words of token ids, joined by spaces; a list of lines for a batch."""
+        """The text of token ids; a list of texts for a batch."""
         ids = torch.as_tensor(tokens)
         if ids.ndim > 1:
             return [cast(str, self.to_string(row)) for row in ids]
-        return " ".join(self.to_str_tokens(ids))
+        return self._words().decode(ids.flatten().tolist())
 
     def to_str_tokens(self, tokens: str | Tensor | Sequence[int]) -> list[str]:
         """Words of one text or one row of token ids."""
@@ -133,18 +138,24 @@ class NamedModel(HookedRootModule):
         return [self._words().words[int(token)] for token in torch.as_tensor(tokens).flatten()]
 
     def to_single_token(self, word: str) -> int:
-        """The id of one word."""
-        (token,) = self._words().encode(word)
-        return token
+        """The id of one word.
+
+        Raises:
+            ValueError: The text is empty, unknown, or several tokens.
+        """
+        tokens = self._words().encode(word)
+        if len(tokens) > 1:
+            raise ValueError(f"{word!r} is {len(tokens)} tokens: {self.to_str_tokens(word)}")
+        return tokens[0]
 
     def tokens_to_residual_directions(self, tokens: Tensor) -> Tensor:
         """Columns of W_U, for TransformerLens's direct logit attribution."""
         return self.W_U.T[tokens]
 
-    def _words(self) -> WordVocabulary:
+    def _words(self) -> Vocabulary:
         if self.tokenizer is None:
             raise ValueError(
                 "this model has no vocabulary; load it as a run, or set model.tokenizer to a "
-                "task's vocabulary"
+                "task's vocabulary or a tokenizer's"
             )
         return self.tokenizer

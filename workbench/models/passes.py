@@ -22,7 +22,7 @@ class Passes:
     passes between. A row without any is run as far as the first pass is wide, and in the last.
     """
 
-    columns: tuple[Int[Tensor, "batch width"], ...]
+    columns: tuple[Int[Tensor, "batch _"], ...]
     """Of each pass the columns of the sequence it runs; −1 is filling."""
     positions: Int[Tensor, "batch pos"]
     """Number of each real position in its row, from 0; 0 for padding."""

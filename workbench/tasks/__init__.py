@@ -6,7 +6,9 @@ from typing import Any
 from workbench.config import ConfigError, nearest, parse
 from workbench.tasks.base import Task
 from workbench.tasks.boolean import Boolean
+from workbench.tasks.gsm8k import Gsm8k
 from workbench.tasks.hops import ThreeHop, TwoHop
+from workbench.tasks.hotpotqa import Hotpotqa
 from workbench.tasks.kinship import Kinship
 from workbench.tasks.prosqa import Prosqa
 from workbench.tasks.reachability import Reachability
@@ -18,6 +20,8 @@ TASKS: dict[str, type[Task]] = {
     "boolean": Boolean,
     "kinship": Kinship,
     "prosqa": Prosqa,
+    "gsm8k": Gsm8k,
+    "hotpotqa": Hotpotqa,
 }
 
 

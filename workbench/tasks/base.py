@@ -11,7 +11,7 @@ from torch import Tensor
 
 from workbench.config import StrictModel, nearest
 from workbench.tasks.batch import Batch
-from workbench.vocabulary import WordVocabulary
+from workbench.tokenizer import Vocabulary
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
@@ -27,7 +27,7 @@ class Task(ABC):
     """How a model gives the answer; one of `components.readout.READOUTS`."""
     unit: ClassVar[str] = "hops"
     """What `batch.difficulty` counts."""
-    vocabulary: WordVocabulary
+    vocabulary: Vocabulary
 
     def __init__(self, cfg: StrictModel, seed: int) -> None:
         if seed < 0:

@@ -14,24 +14,23 @@ from typing import Literal, cast
 import numpy as np
 from pydantic import model_validator
 
-from workbench.config import StrictModel
 from workbench.tasks.batch import Batch
 from workbench.tasks.worded.problem import Problem
-from workbench.tasks.worded.prosqa import Wording, load_prosqa, prosqa_problem, words
+from workbench.tasks.worded.prosqa import load_prosqa, prosqa_problem, words
 from workbench.tasks.worded.prosqa_draw import GraphSettings, draw_graphs
 from workbench.tasks.worded.prosqa_graph import Graph, shortest_path, swapped
 from workbench.tasks.worded.prosqa_names import CONCEPTS, PEOPLE
 from workbench.tasks.worded.prosqa_question import read_question
 from workbench.tasks.worded.prosqa_shortcuts import entity_blind_features, target_first
 from workbench.tasks.worded.scoring import Score, score_prosqa
-from workbench.tasks.worded.task import WordedTask, word_vocabulary
+from workbench.tasks.worded.task import WordedConfig, WordedTask, word_vocabulary
 from workbench.vocabulary import WordVocabulary
 
 GLUE = ("Every", "is", "a", "an", "Is", "or", ".", "?")
 SPLITS = ("train", "valid", "test", "test_swapped")
 
 
-class ProsqaConfig(StrictModel):
+class ProsqaConfig(WordedConfig):
     """Sizes of ProsQA; the defaults are the official files'."""
 
     n_train: int = 17_886
@@ -41,7 +40,7 @@ class ProsqaConfig(StrictModel):
     hops: list[int] = [3, 6]  # fewest and most
     version: Literal["paper", "matched"] = "paper"
     lengths: Literal["official", "balanced"] = "official"  # how often each number of hops occurs
-    wording: Wording = "sentences"
+    wording: Literal["sentences", "arrows"] = "sentences"
     # Official files in place of drawn questions
     train_file: str | None = None
     valid_file: str | None = None
@@ -67,8 +66,7 @@ class Prosqa(WordedTask):
     Config = ProsqaConfig
     cfg: ProsqaConfig
 
-    @cached_property
-    def vocabulary(self) -> WordVocabulary:  # type: ignore[override]
+    def own_words(self) -> WordVocabulary:
         """All words that drawn questions may hold, and those of the files."""
         found: set[str] = set()
         for split in ("train", "valid", "test"):

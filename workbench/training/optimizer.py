@@ -11,12 +11,14 @@ EMBEDDINGS = ("W_E", "W_pos", "W_U", "W_loop", "W_role")
 
 
 def make_optimizer(model: LatentModel, cfg: OptimizerConfig) -> torch.optim.AdamW:
-    """Fused AdamW; maps named W_* are decayed, embeddings on request, biases and gains never."""
+    """Fused AdamW; maps (W_*, _W_*) are decayed, embeddings on request, biases and gains never."""
     decayed: list[torch.nn.Parameter] = []
     kept: list[torch.nn.Parameter] = []
     for name, parameter in model.named_parameters():
         weight = name.rsplit(".", 1)[-1]
-        wanted = cfg.decay_embeddings if weight in EMBEDDINGS else weight.startswith("W_")
+        wanted = (
+            cfg.decay_embeddings if weight in EMBEDDINGS else weight.lstrip("_").startswith("W_")
+        )
         (decayed if wanted else kept).append(parameter)
     groups = [
         {"params": decayed, "weight_decay": cfg.weight_decay},

@@ -11,6 +11,7 @@ from workbench.models.thought import ThoughtModel
 from workbench.recipe import Recipe, commit, versions
 from workbench.tasks import Task, task_from
 from workbench.tasks.worded.task import WordedTask
+from workbench.training.start import start_shape
 
 
 def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
@@ -19,7 +20,9 @@ def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
     given = {"d_vocab": task.d_vocab, "n_ctx": task.n_ctx}
     if isinstance(task, WordedTask):
         task = laid_out(task, recipe)
-        given |= {"n_ctx": task.n_ctx, "latent_token": task.specials.latent}
+        backbone = start_shape(recipe.training.start_from)
+        given |= {"n_ctx": task.n_ctx, "latent_token": task.specials.latent} | backbone
+        given["d_vocab"] = max(given["d_vocab"], task.d_vocab)
     shape = given | {"perception": task.perception, "readout": task.readout} | recipe.model
     cfg = model_config(shape)
     if cfg.d_vocab < task.d_vocab or cfg.n_ctx < task.n_ctx:

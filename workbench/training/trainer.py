@@ -77,7 +77,7 @@ class Trainer:
         self.accelerator = Accelerator(mixed_precision=self.cfg.precision)
         self.model = build_model(model_config(self.recipe.model)).train()
         if recipe.training.start_from is not None:
-            start_from(self.model, recipe.training.start_from)
+            start_from(self.model, recipe.training.start_from, self.task.vocabulary)
         optimizer = make_optimizer(self.model, self.cfg.optimizer)
         self.prepared, self.optimizer = self.accelerator.prepare(self.model, optimizer)
         self.lessons = lessons_for(self.cfg, self.task, self.model, self.prepared, recipe.seed)
@@ -239,8 +239,10 @@ class Trainer:
         self.best.tidy()
 
     def _check_same(self, stored: Path) -> None:
+        # Fields that came to a config after the run was begun are as if it had named them
         ours, theirs = (
             r.model_dump(exclude={"versions", "commit", "name", "about"})
+            | {"model": model_config(r.model).model_dump()}
             for r in (self.recipe, load_recipe(stored))
         )
         if ours != theirs:

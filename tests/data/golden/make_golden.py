@@ -44,6 +44,13 @@ CASES: dict[str, dict[str, Any]] = {
     "rms_learned_relu": {"normalization_type": "RMS", "act_fn": "relu", **LEARNED},
     "rms_rotary_gelu_new": {"normalization_type": "RMS", "act_fn": "gelu_new", **ROTARY},
     "ln_rotary_silu": {"normalization_type": "LN", "act_fn": "silu", **ROTARY},
+    "rms_rotary_silu_grouped_gated": {
+        "normalization_type": "RMS",
+        "act_fn": "silu",
+        "n_key_value_heads": 1,
+        "gated_mlp": True,
+        **ROTARY,
+    },
 }
 
 RECORDED_FIELDS = (

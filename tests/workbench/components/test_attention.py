@@ -4,19 +4,27 @@ import pytest
 import torch
 
 from workbench.components.attention import SHORT, Attention, context
+from workbench.components.grouped import GroupedAttention, attention
 
 MASK = torch.tensor([[0, 1, 1, 1, 0], [1, 1, 1, 1, 1]])
 TOKENS = torch.ones(2, 5, dtype=torch.long)
 EVERY = ["standard", "rotary", "relative", "none"]
+# Shapes beside that of one key for each query: keys shared by two and by all, wide and narrow heads
+SHAPES = [
+    dict(n_heads=4, n_key_value_heads=2),
+    dict(n_heads=4, n_key_value_heads=1, head_width=6),
+    dict(head_width=12),
+    dict(n_heads=4, n_key_value_heads=2, use_qk_norm=True),
+]
 
 
 @pytest.fixture
 def make(cfg):
-    def make(positions):
-        attention = Attention(cfg(positional_embedding_type=positions))
-        for parameter in attention.parameters():
+    def make(positions, **changes):
+        made = attention(cfg(positional_embedding_type=positions, **changes))
+        for parameter in made.parameters():
             parameter.data += 0.3 * torch.randn_like(parameter)
-        return attention
+        return made
 
     return make
 
@@ -33,6 +41,11 @@ def turned(x, position):
     return out
 
 
+def normed(x, norm):
+    """One head's vector, over its root mean square where a norm asks for it."""
+    return x if norm is None else x / (x.square().mean() + norm.eps).sqrt() * norm.w
+
+
 def by_hand(attention, x, real):
     """What every real query gets: one row, one head and one key at a time."""
     out = torch.zeros_like(x)
@@ -41,10 +54,11 @@ def by_hand(attention, x, real):
         for query, at in enumerate(places):
             total = attention.b_O.clone()
             for head in range(len(attention.W_Q)):
-                q = x[row, at] @ attention.W_Q[head] + attention.b_Q[head]
+                raw = x[row, at] @ attention.W_Q[head] + attention.b_Q[head]
                 scores, values = [], []
                 for key, there in enumerate(places[: query + 1]):
                     k = x[row, there] @ attention.W_K[head] + attention.b_K[head]
+                    q, k = normed(raw, attention.q_norm), normed(k, attention.k_norm)
                     rotary = attention.rotary is not None
                     q_at, k_at = (turned(q, query), turned(k, key)) if rotary else (q, k)
                     score = q_at @ k_at / len(q) ** 0.5
@@ -69,6 +83,27 @@ def test_both_paths_give_what_the_sums_give(make, positions, heard):
         out = attention(x, context(TOKENS, mask))
         wanted = by_hand(attention, x, real)
         torch.testing.assert_close(out[real], wanted[real], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize("n_pos", [2, 5])
+def test_heads_of_every_shape_give_what_the_sums_give(make, shape, heard, n_pos):
+    attention, x = make("rotary", **shape), torch.randn(2, n_pos, 16)
+    if heard:
+        attention.hook_pattern.add_hook(lambda tensor, hook: None)
+    out = attention(x, context(TOKENS[:, :n_pos], None))
+    wanted = by_hand(attention, x, torch.ones(2, n_pos).bool())
+    torch.testing.assert_close(out, wanted, atol=1e-5, rtol=1e-4)
+
+
+def test_grouped_keys_are_held_once_and_shown_for_every_head(make):
+    made = make("rotary", n_heads=4, n_key_value_heads=2)
+    assert isinstance(made, GroupedAttention)
+    assert made._W_K.shape == made._W_V.shape == (2, 16, 4)
+    assert torch.equal(made.W_V, made._W_V[[0, 0, 1, 1]])
+    assert torch.equal(made.b_K, made._b_K[[0, 0, 1, 1]])
+    assert "W_K" not in made.state_dict()
 
 
 @pytest.mark.parametrize("n_pos", range(1, SHORT + 3))

@@ -4,18 +4,28 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from workbench.components.mlp import ACTIVATIONS, MLP
+from workbench.components.mlp import ACTIVATIONS, MLP, mlp
 
 TOKENS = torch.tensor([[1, 2, 3, 4]])
 
 
 @pytest.mark.parametrize("act_fn", ACTIVATIONS)
 def test_the_perceptron_is_two_maps_around_an_activation(cfg, act_fn):
-    mlp, x = MLP(cfg(act_fn=act_fn)), torch.randn(2, 3, 16)
-    mlp.b_in.data.normal_()
-    mlp.b_out.data.normal_()
-    wanted = ACTIVATIONS[act_fn](x @ mlp.W_in + mlp.b_in) @ mlp.W_out + mlp.b_out
-    torch.testing.assert_close(mlp(x), wanted, atol=1e-5, rtol=1e-4)
+    made, x = mlp(cfg(act_fn=act_fn)), torch.randn(2, 3, 16)
+    assert isinstance(made, MLP)
+    made.b_in.data.normal_()
+    made.b_out.data.normal_()
+    wanted = ACTIVATIONS[act_fn](x @ made.W_in + made.b_in) @ made.W_out + made.b_out
+    torch.testing.assert_close(made(x), wanted, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("act_fn", ACTIVATIONS)
+def test_a_gated_perceptron_multiplies_two_maps(cfg, act_fn):
+    made, x = mlp(cfg(act_fn=act_fn, gated_mlp=True)), torch.randn(2, 3, 16)
+    made.b_in.data.normal_()
+    made.b_out.data.normal_()
+    inside = ACTIVATIONS[act_fn](x @ made.W_gate) * (x @ made.W_in) + made.b_in
+    torch.testing.assert_close(made(x), inside @ made.W_out + made.b_out, atol=1e-5, rtol=1e-4)
 
 
 def test_gelu_is_exact_and_gelu_new_its_approximation():

@@ -58,3 +58,8 @@ def test_the_rate_may_fall_along_a_cosine():
 
 def test_without_a_warmup_the_rate_is_there_at_once():
     assert learning_rate(OptimizerConfig(lr=0.5, warmup=0), 0, 10) == 0.5
+
+
+def test_maps_of_grouped_keys_are_decayed_as_others(build):
+    decayed, _ = groups(build("looped", n_heads=4, n_key_value_heads=2, gated_mlp=True))
+    assert {"blocks.0.attn._W_K", "blocks.0.attn._W_V", "blocks.0.mlp.W_gate"} <= decayed

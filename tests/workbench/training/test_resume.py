@@ -242,3 +242,14 @@ def test_a_kill_at_any_rename_leaves_a_point(tmp_path, monkeypatch, name, killed
 
 def test_without_a_point_there_is_nothing_to_load(tmp_path):
     assert restored(tmp_path)[2] is None
+
+
+def test_a_run_from_before_a_field_was_there_goes_on(long, straight, tmp_path):
+    folder = stopped(long, tmp_path / "stopped", 5)
+    path = folder / "recipe.yaml"
+    new = ("n_key_value_heads", "head_width", "use_qk_norm", "gated_mlp", "rotary_scaling")
+    lines = path.read_text().splitlines(keepends=True)
+    old = [line for line in lines if line.strip().split(":")[0] not in new]
+    assert len(old) == len(lines) - len(new)
+    path.write_text("".join(old))
+    assert same(train(long, folder, resume=True, quiet=True), straight)

@@ -4,14 +4,14 @@
                 marks <<48/2=24>>, whose last line is "#### 24"
     augmented   text lines (Deng et al. 2023): question||<<48/2=24>> <<48+24=72>> #### 72
 
-The steps are the calculator marks, or (official format) the worked lines without their marks. A
-few official solutions have no mark; they have no steps then.
+The steps are the calculator marks, or (official format) the worked lines without their marks. In
+both formats a few solutions have no mark, and then no steps.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from workbench.config import nearest
 from workbench.tasks.worded.problem import (
@@ -24,17 +24,18 @@ from workbench.tasks.worded.problem import (
 )
 from workbench.tasks.worded.scoring import number_in
 
-Steps = Literal["marks", "lines"]
+STEPS = ("marks", "lines")
 MARK = re.compile(r"<<[^<>]*>>")
+STEP = re.compile(r"<<[^<>]*>>|\S+")  # whatever is no mark is a step too, so that nothing is lost
 FINAL = "####"
 BARS = "||"
 FORMATS = {".jsonl": "official", ".txt": "augmented"}
 
 
-def load_gsm8k(path: Path, steps: Steps = "marks") -> list[Problem]:
+def load_gsm8k(path: Path, steps: str = "marks") -> list[Problem]:
     """The problems of a file: official if its name ends in .jsonl, augmented if in .txt.
 
-    `facts` holds the answer as a number. Steps of the augmented format are always its marks.
+    `facts` holds the answer as a number. The augmented format has the same steps either way.
 
     Raises:
         ProblemError: The name says neither, or a row is not as it should be.
@@ -50,9 +51,7 @@ def load_gsm8k(path: Path, steps: Steps = "marks") -> list[Problem]:
     return [_json_line(line, where, steps) for where, line in read_lines(path)]
 
 
-def gsm8k_problems(
-    rows: Iterable[Mapping[str, Any]], source: str, steps: Steps = "marks"
-) -> list[Problem]:
+def gsm8k_problems(rows: Iterable[Any], source: str, steps: str = "marks") -> list[Problem]:
     """The problems of rows with question and answer, as the hub gives them.
 
     Raises:
@@ -61,13 +60,13 @@ def gsm8k_problems(
     return [gsm8k_row(row, where, steps) for where, row in named_rows(rows, source)]
 
 
-def gsm8k_row(row: Mapping[str, Any], where: str, steps: Steps = "marks") -> Problem:
+def gsm8k_row(row: Mapping[str, Any], where: str, steps: str = "marks") -> Problem:
     """The problem of one row in the official form; `where` names it in errors.
 
     Raises:
         ProblemError: A field is missing, or the answer has no line that starts with ####.
     """
-    if steps not in ("marks", "lines"):
+    if steps not in STEPS:
         raise ProblemError(f"no steps {steps!r}; {nearest(steps, ('marks', 'lines'))}")
     question = value_of(row, "question", str, where)
     worked, number = _split(value_of(row, "answer", str, where), where)
@@ -90,13 +89,10 @@ def augmented_line(line: str, where: str) -> Problem:
     if not question.strip():
         raise ProblemError(f"{where}: question is empty")
     worked, number = _split(rest, where)
-    other = MARK.sub("", worked).strip()
-    if other:
-        raise ProblemError(f"{where}: steps should be marks <<…=…>>; there is {other!r:.60} too")
-    return _problem(question, MARK.findall(worked), number, where)
+    return _problem(question, STEP.findall(worked), number, where)
 
 
-def _json_line(line: str, where: str, steps: Steps) -> Problem:
+def _json_line(line: str, where: str, steps: str) -> Problem:
     row = from_json(line, where)
     if not isinstance(row, dict):
         raise ProblemError(f"{where} should be an object with fields; it is {row!r:.60}")

@@ -13,7 +13,7 @@ fact that no paragraph holds, by an index out of range; it is no step and counte
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from workbench.config import nearest
 from workbench.tasks.worded.problem import (
@@ -26,13 +26,12 @@ from workbench.tasks.worded.problem import (
     value_of,
 )
 
-Context = Literal["none", "supporting", "all"]
 Paragraph = tuple[str, list[str]]
 Fact = tuple[str, int]
 CONTEXTS = ("none", "supporting", "all")
 
 
-def load_hotpotqa(path: Path, context: Context = "none") -> list[Problem]:
+def load_hotpotqa(path: Path, context: str = "none") -> list[Problem]:
     """The problems of an official file, a JSON list.
 
     Raises:
@@ -42,9 +41,7 @@ def load_hotpotqa(path: Path, context: Context = "none") -> list[Problem]:
     return [hotpotqa_row(row, where, context) for where, row in read_rows(path)]
 
 
-def hotpotqa_problems(
-    rows: Iterable[Mapping[str, Any]], source: str, context: Context = "none"
-) -> list[Problem]:
+def hotpotqa_problems(rows: Iterable[Any], source: str, context: str = "none") -> list[Problem]:
     """The problems of rows as the hub gives them, or as the official files do.
 
     Raises:
@@ -53,7 +50,7 @@ def hotpotqa_problems(
     return [hotpotqa_row(row, where, context) for where, row in named_rows(rows, source)]
 
 
-def hotpotqa_row(row: Mapping[str, Any], where: str, context: Context = "none") -> Problem:
+def hotpotqa_row(row: Mapping[str, Any], where: str, context: str = "none") -> Problem:
     """The problem of one row in either form; `where` names it in errors.
 
     `facts` holds `supporting` (title and index of each sentence that is a step), `missing` (how

@@ -11,13 +11,13 @@ The steps are the edges of a shortest way from root to target, worded like the q
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from workbench.config import nearest
 from workbench.tasks.worded.problem import Problem, ProblemError, read_rows, texts_of, value_of
 from workbench.tasks.worded.prosqa_graph import Edge, Graph, distances, parents, shortest_path
 
-Wording = Literal["sentences", "arrows"]
+WORDINGS = ("sentences", "arrows")
 FACT = re.compile(r"(?:Every )?(\S+) is an? (\S+)")
 ASKED = re.compile(r"Is (\S+) an? (\S+) or (?:an? )?(\S+)")
 WORD = re.compile(r"[.?]|[^\s.?]+")
@@ -28,13 +28,13 @@ def words(text: str) -> list[str]:
     return WORD.findall(text)
 
 
-def prosqa_problem(graph: Graph, wording: Wording = "sentences") -> Problem:
+def prosqa_problem(graph: Graph, wording: str = "sentences") -> Problem:
     """A graph as a question with steps and answer.
 
     Raises:
         ProblemError: There is no such wording.
     """
-    if wording not in ("sentences", "arrows"):
+    if wording not in WORDINGS:
         raise ProblemError(f"no wording {wording!r}; {nearest(wording, ('sentences', 'arrows'))}")
     path = shortest_path(graph)
     say = _sentence if wording == "sentences" else _arrow
@@ -138,9 +138,10 @@ def _graph(row: Mapping[str, Any], question: str, where: str) -> Graph:
 def _with_other_root(graph: Graph, above: Mapping[int, dict[int, int]], where: str) -> Graph:
     """The graph with the first person that leads to the wrong concept and not to the target."""
     others = (graph.people & above[graph.wrong].keys()) - above[graph.target].keys()
+    others -= {graph.wrong}
     if not others:
-        wrong = graph.names[graph.wrong]
-        raise ProblemError(f"{where}: nobody is a {wrong} without being the target too")
+        wrong, target = graph.names[graph.wrong], graph.names[graph.target]
+        raise ProblemError(f"{where}: nobody is a {wrong} without being a {target} too")
     return Graph(**{**vars(graph), "other_root": min(others)})
 
 

@@ -45,6 +45,10 @@ def _within(most: int) -> Callable[[dict[int, int], frozenset[int]], int]:
     return lambda steps, people: sum(0 < step <= most for step in steps.values())
 
 
+def _of(people: frozenset[int], steps: dict[int, int]) -> list[int]:
+    return [steps[person] for person in people if person in steps]
+
+
 COUNTS: dict[str, Callable[[dict[int, int], frozenset[int]], int]] = {
     "parents": _within(1),
     "ancestors within 2": _within(2),
@@ -52,11 +56,7 @@ COUNTS: dict[str, Callable[[dict[int, int], frozenset[int]], int]] = {
     "ancestors within 4": _within(4),
     "ancestors": _within(FAR),
     "people among the ancestors": lambda steps, people: len(people & steps.keys()),
-    "steps from the nearest person": lambda steps, people: min(
-        steps[p] for p in people if p in steps
-    ),
-    "steps from the furthest person": lambda steps, people: max(
-        steps[p] for p in people if p in steps
-    ),
+    "steps from the nearest person": lambda steps, people: min(_of(people, steps)),
+    "steps from the furthest person": lambda steps, people: max(_of(people, steps)),
 }
 FEATURES = (*COUNTS, "children", "place of the first mention")

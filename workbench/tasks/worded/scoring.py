@@ -9,17 +9,18 @@ import string
 from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
 
+from workbench.config import nearest
 from workbench.tasks.worded.problem import ProblemError
 
 FINAL = "####"
-# Thousands by commas or not, with decimals or without; a sign that stands for no subtraction
+# Thousands by commas or not, with decimals or without; a minus after a word or a number is no sign
 NUMBER = re.compile(
-    r"(?<![\d.,])(?P<sign>(?<![\w)])[-−]\s?\$?\s?|(?<![\w)])\$\s?[-−])?"
-    r"(?P<digits>\d{1,3}(?:,\d{3})+(?![\d])(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
+    r"(?P<sign>(?<![\w)])(?:[-−]\$?|\$[-−]))?"
+    r"(?P<digits>\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?|(?<![\w.])\.\d+)"
 )
 ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+WHOLE_OR_CONCEPT = ("answer", "concept")
 CLOSED = ("yes", "no", "noanswer")  # answers of which a part counts nothing
 
 
@@ -44,10 +45,8 @@ def number_in(text: str) -> Decimal | None:
         first = NUMBER.search(after.lstrip(" ").split("\n")[0])
         if first:
             return _value(first)
-    last = None
-    for last in NUMBER.finditer(before):
-        pass
-    return None if last is None else _value(last)
+    found = list(NUMBER.finditer(before))
+    return _value(found[-1]) if found else None
 
 
 def _value(found: re.Match[str]) -> Decimal:
@@ -95,12 +94,17 @@ def _f1(said: str, gold: str) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def score_prosqa(said: str, gold: str, by: Literal["answer", "concept"] = "answer") -> Score:
-    """Compare whole answers, whatever the blanks and the final period; or their concepts alone.
+def score_prosqa(said: str, gold: str, by: str = "answer") -> Score:
+    """Compare whole answers, whatever the blanks and the final period; by "concept", these alone.
 
     The concept is the last word, so that "Bob is a lorpus." holds the concept of "Tom is a
     lorpus." but is another answer.
+
+    Raises:
+        ProblemError: `by` is neither answer nor concept.
     """
+    if by not in WHOLE_OR_CONCEPT:
+        raise ProblemError(f"by={by!r}: {nearest(by, WHOLE_OR_CONCEPT)}")
     words, wanted = _plain(said), _plain(gold)
     right = words == wanted if by == "answer" else words[-1:] == wanted[-1:]
     return Score(right and bool(words), None, bool(words))

@@ -16,6 +16,7 @@ from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.layout import COT, Encoded, Layout, Specials, lay_out
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.scoring import Score
+from workbench.tokenizer import Vocabulary, load_vocabulary
 from workbench.vocabulary import WordVocabulary
 
 START, END, LATENT, PAUSE = "<|start-latent|>", "<|end-latent|>", "<|latent|>", "<|pause|>"
@@ -26,6 +27,13 @@ SPECIALS = ("<|pad|>", STOP, START, END, LATENT, PAUSE, ANSWER)
 Self = TypeVar("Self", bound="WordedTask")
 
 
+class WordedConfig(StrictModel):
+    """What all worded tasks are asked."""
+
+    # Folder, Hub id or GGUF file of a tokenizer; with `words` a token is a word of the task's own
+    tokenizer: str = "words"
+
+
 class WordedTask(Task):
     """Questions in words with the steps of a solution; `layout` says how they are put to a model.
 
@@ -33,6 +41,8 @@ class WordedTask(Task):
     """
 
     unit: ClassVar[str] = "steps"
+
+    cfg: WordedConfig
 
     def __init__(self, cfg: StrictModel, seed: int) -> None:
         super().__init__(cfg, seed)
@@ -63,6 +73,17 @@ class WordedTask(Task):
     @abstractmethod
     def score(self, problem: Problem, said: str) -> Score:
         """Whether an answer is right."""
+
+    @abstractmethod
+    def own_words(self) -> WordVocabulary:
+        """The task's words, which are its tokens where no tokenizer is named."""
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:  # type: ignore[override]
+        """The tokens of question, solution and answer."""
+        if self.cfg.tokenizer == "words":
+            return self.own_words()
+        return load_vocabulary(self.cfg.tokenizer, add_specials=True)
 
     def decides(self, problem: Problem) -> tuple[str, str, str]:
         """The answer in three parts: what precedes its deciding word, the word, another one.
@@ -126,7 +147,8 @@ class WordedTask(Task):
     @property
     def specials(self) -> Specials:
         """Token ids of what layouts put in."""
-        return Specials(*(self.vocabulary.special(n) for n in (START, END, LATENT, PAUSE, STOP)))
+        start, end, latent, pause = map(self.vocabulary.special, (START, END, LATENT, PAUSE))
+        return Specials(start, end, latent, pause, self.vocabulary.end)
 
     # -- sequences
 
@@ -176,10 +198,16 @@ class WordedTask(Task):
         )
         return max(longest) + self.layout.n_fillers
 
+    def commonest(self, split: str) -> str:
+        """The answer that most problems of a split have."""
+        answers = Counter(problem.answer for problem in self.problems(split))
+        return answers.most_common(1)[0][0]
+
     def majority_rate(self, split: str) -> float:
         """Accuracy of always giving the split's commonest answer."""
-        answers = Counter(problem.answer for problem in self.problems(split))
-        return max(answers.values()) / sum(answers.values())
+        commonest = self.commonest(split)
+        right = [self.score(problem, commonest).right for problem in self.problems(split)]
+        return sum(right) / len(right)
 
     @property
     def trained_difficulty(self) -> tuple[int, int]:
@@ -204,8 +232,8 @@ class WordedTask(Task):
         return rows
 
     def answer_in(self, said: str) -> str:
-        """The answer in what a model says: what follows the last mark, up to the end."""
-        return said.partition(STOP)[0].rpartition(ANSWER)[2].strip()
+        """The answer in what a model says: what follows the last mark."""
+        return said.rpartition(ANSWER)[2].strip()
 
 
 class LazySplits(Mapping[str, Batch]):

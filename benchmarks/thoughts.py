@@ -1,0 +1,70 @@
+"""Thoughts with the cache of keys and values against one full forward a thought."""
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from benchmarks.row import Row, ratio_row
+from benchmarks.timing import interleave
+from workbench.models import build_model, model_config
+from workbench.models.thought import ThoughtModel
+
+# GPT-2 small with 4 of its 12 layers
+SHAPE = dict(
+    family="coconut",
+    d_vocab=50_261,
+    n_ctx=1_024,
+    d_model=768,
+    n_heads=12,
+    n_layers=4,
+    d_mlp=3_072,
+    act_fn="gelu_new",
+    normalization_type="LN",
+    positional_embedding_type="standard",
+    embed_std=0.02,
+    logit_scale=1.0,
+    latent_token=50_257,
+)
+PROMPT, THOUGHTS, ANSWER, ROWS = 128, 6, 16, 8
+NEW = 32  # tokens that are generated
+ROUNDS = 3  # a full forward a thought takes seconds
+
+
+def measure() -> Iterator[Row]:
+    """A training step, and generation."""
+    torch.manual_seed(0)
+    model = build_model(model_config(SHAPE))
+    assert isinstance(model, ThoughtModel)
+    words = torch.randint(0, 50_000, (ROWS, PROMPT + THOUGHTS + ANSWER))
+    words[:, PROMPT : PROMPT + THOUGHTS] = SHAPE["latent_token"]
+    case = f"{ROWS} prompts of {PROMPT} tokens, {THOUGHTS} thoughts"
+    seconds = interleave(dict(_steps(model, words)), ROUNDS)
+    name = "training step / full forward a thought"
+    yield ratio_row(name, case, seconds, "cache", ["recomputed"], target=1 / 3)
+    seconds = interleave(dict(_speeches(model, words[:, : PROMPT + THOUGHTS])), ROUNDS)
+    name = f"generating {NEW} tokens / recomputing"
+    yield ratio_row(name, case, seconds, "cache", ["recomputed"], target=1 / 8)
+
+
+def _steps(model: ThoughtModel, words: torch.Tensor) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Forward, backward and update, logits where the answer is said."""
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
+    at = torch.arange(PROMPT + THOUGHTS - 1, words.shape[1] - 1).expand(ROWS, -1)
+    wanted = words[:, PROMPT + THOUGHTS :]
+
+    def step(recompute: bool) -> None:
+        logits = model(words, logits_at=at, recompute=recompute)
+        torch.nn.functional.cross_entropy(logits.movedim(-1, 1), wanted).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    yield "cache", lambda: step(False)
+    yield "recomputed", lambda: step(True)
+
+
+def _speeches(
+    model: ThoughtModel, prompt: torch.Tensor
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Greedy generation after the thoughts."""
+    yield "cache", lambda: model.generate(prompt, NEW)
+    yield "recomputed", lambda: model.generate(prompt, NEW, recompute=True)

@@ -1,0 +1,150 @@
+"""Where a pretrained model lies: a repository of the Hub, a folder, or a GGUF file in either."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from workbench.architectures import PretrainedError, listed
+from workbench.config import nearest
+from workbench.tokenizer import PretrainedVocabulary
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+HUB_NAME = re.compile(r"[\w][\w.-]*(/[\w][\w.-]*)?")
+TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
+
+
+@dataclass(frozen=True)
+class Source:
+    """What transformers is asked to load."""
+
+    name: str  # a folder or a name on the Hub
+    gguf_file: str | None
+    is_local: bool
+
+    def __str__(self) -> str:
+        return self.name if self.gguf_file is None else f"{self.name}/{self.gguf_file}"
+
+    def config(self) -> "PretrainedConfig":
+        """The model's config, as transformers reads it.
+
+        Raises:
+            PretrainedError: There is none, or it is broken.
+        """
+        from transformers import AutoConfig
+
+        with self._reading("config"):
+            return AutoConfig.from_pretrained(self.name, **self._options())
+
+    def weights(self, dtype: torch.dtype) -> dict[str, Tensor]:
+        """The state dict of transformers' model; no other copy of it stays.
+
+        Raises:
+            PretrainedError: Weights are missing, left over or broken.
+        """
+        from transformers import AutoModelForCausalLM
+
+        safe = {} if self.gguf_file else {"use_safetensors": True}
+        with self._reading("weights"):
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                self.name, dtype=dtype, output_loading_info=True, **safe, **self._options()
+            )
+        model, info = loaded
+        for problem, keys in (
+            ("lacks the weights", info["missing_keys"]),
+            ("holds weights without a place:", info["unexpected_keys"]),
+        ):
+            if keys:
+                raise PretrainedError(f"{self} {problem} {listed(sorted(keys))}")
+        weights = {name: tensor.detach() for name, tensor in model.state_dict().items()}
+        if model.config.tie_word_embeddings:
+            weights.pop("lm_head.weight", None)
+        return weights
+
+    def vocabulary(self, size: int) -> PretrainedVocabulary | None:
+        """The tokenizer, for an embedding of `size` rows; None if the source has none.
+
+        Raises:
+            PretrainedError: It is broken.
+        """
+        from transformers import AutoTokenizer
+
+        folder = Path(self.name)
+        if self.is_local and self.gguf_file is None:
+            if not any((folder / name).exists() for name in TOKENIZERS):
+                return None
+        with self._reading("tokenizer"):
+            tokenizer = AutoTokenizer.from_pretrained(self.name, **self._options())
+        return PretrainedVocabulary(tokenizer, size=size)
+
+    def _options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"local_files_only": True} if self.is_local else {}
+        return options | ({"gguf_file": self.gguf_file} if self.gguf_file else {})
+
+    @contextmanager
+    def _reading(self, what: str) -> Iterator[None]:
+        """Say in one sentence what went wrong in another library, whatever it raised."""
+        try:
+            yield
+        except PretrainedError:
+            raise
+        except Exception as error:
+            first = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+            where = "" if self.is_local else " on the Hub"
+            raise PretrainedError(
+                f"the {what} of {str(self)!r}{where} cannot be read ({first})"
+            ) from error
+
+
+def find(source: str, gguf_file: str | None = None) -> Source:
+    """What a name stands for: a file or a folder if there is one, else a name on the Hub.
+
+    Raises:
+        PretrainedError: There is nothing of that name here, and none of the Hub's looks like it;
+            or the folder does not hold a model, or several.
+    """
+    path = Path(source).expanduser()
+    if path.is_file():
+        if path.suffix != ".gguf":
+            raise PretrainedError(f"{source} is no GGUF file; give the folder that it lies in")
+        return Source(str(path.parent), path.name, True)
+    if path.is_dir():
+        return Source(str(path), _gguf_in(path, gguf_file), True)
+    is_path = path.is_absolute() or source.startswith((".", "~")) or path.suffix == ".gguf"
+    beside = path.parent != Path(".") and path.parent.is_dir()
+    if is_path or beside or not HUB_NAME.fullmatch(source):
+        here = path.parent.is_dir()
+        others = [other.name for other in path.parent.iterdir()] if here else []
+        where = f"in {path.parent}" if here else f"and no folder {path.parent}"
+        near = f"; {nearest(path.name, others)}" if others else ""
+        raise PretrainedError(f"there is no {path.name!r} {where}{near}")
+    return Source(source, gguf_file, False)
+
+
+def _gguf_in(folder: Path, wanted: str | None) -> str | None:
+    """The GGUF file of a folder to read, or None where it holds a model in transformers' files."""
+    there = sorted(path.name for path in folder.glob("*.gguf"))
+    if wanted is not None:
+        if wanted not in there:
+            raise PretrainedError(f"{folder} has no {wanted!r}; {nearest(wanted, there)}")
+        return wanted
+    if (folder / "config.json").exists():
+        return None
+    if len(there) == 1:
+        return there[0]
+    if there:
+        raise PretrainedError(
+            f"{folder} holds several models; say which with gguf_file: {listed(there)}"
+        )
+    holds = sorted(path.name for path in folder.iterdir())
+    raise PretrainedError(
+        f"{folder} holds no model: neither config.json nor a GGUF file, "
+        + (f"only {listed(holds)}" if holds else "nothing at all")
+    )

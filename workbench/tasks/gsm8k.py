@@ -1,0 +1,37 @@
+"""GSM8K (Cobbe et al. 2021): sums in words, from the official file, the augmented text or the Hub.
+
+Steps are the calculator's marks, `<<48/2=24>>`, as in iCoT's augmented file, or the lines of the
+solution. An answer is right if its number is.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from workbench.tasks.worded.file_task import FileTask, FileTaskConfig
+from workbench.tasks.worded.gsm8k import gsm8k_problems, load_gsm8k
+from workbench.tasks.worded.problem import Problem
+from workbench.tasks.worded.scoring import Score, score_gsm8k
+
+
+class Gsm8kConfig(FileTaskConfig):
+    """Where the problems are, `hub: openai/gsm8k` with `hub_name: main` for one."""
+
+    steps: Literal["marks", "lines"] = "marks"
+
+
+class Gsm8k(FileTask):
+    """Sums in words: "A robe takes 2 bolts of blue fiber and half that much white fiber …"."""
+
+    Config = Gsm8kConfig
+    cfg: Gsm8kConfig
+    hub_splits: ClassVar[Mapping[str, str]] = {"train": "train", "test": "test"}
+
+    def load(self, path: Path) -> list[Problem]:
+        return load_gsm8k(path, self.cfg.steps)
+
+    def from_rows(self, rows: Iterable[Mapping[str, Any]], source: str) -> list[Problem]:
+        return gsm8k_problems(rows, source, self.cfg.steps)
+
+    def score(self, problem: Problem, said: str) -> Score:
+        return score_gsm8k(said, problem.answer)

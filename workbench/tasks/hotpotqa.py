@@ -1,0 +1,37 @@
+"""HotpotQA (Yang et al. 2018): questions whose answer takes facts of two paragraphs.
+
+The data has no annotated steps; its supporting facts, in their order, stand for them. Answers are
+scored by exact match and F1 as the official script does.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from workbench.tasks.worded.file_task import FileTask, FileTaskConfig
+from workbench.tasks.worded.hotpotqa import hotpotqa_problems, load_hotpotqa
+from workbench.tasks.worded.problem import Problem
+from workbench.tasks.worded.scoring import Score, score_hotpotqa
+
+
+class HotpotqaConfig(FileTaskConfig):
+    """Where the problems are, `hub: hotpotqa/hotpot_qa` with `hub_name: distractor` for one."""
+
+    context: Literal["none", "supporting", "all"] = "supporting"  # paragraphs before the question
+
+
+class Hotpotqa(FileTask):
+    """Questions over several paragraphs, answered with a few of their words, yes or no."""
+
+    Config = HotpotqaConfig
+    cfg: HotpotqaConfig
+    hub_splits: ClassVar[Mapping[str, str]] = {"train": "train", "valid": "validation"}
+
+    def load(self, path: Path) -> list[Problem]:
+        return load_hotpotqa(path, self.cfg.context)
+
+    def from_rows(self, rows: Iterable[Mapping[str, Any]], source: str) -> list[Problem]:
+        return hotpotqa_problems(rows, source, self.cfg.context)
+
+    def score(self, problem: Problem, said: str) -> Score:
+        return score_hotpotqa(said, problem.answer)

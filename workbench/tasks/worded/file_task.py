@@ -1,0 +1,115 @@
+"""Worded tasks whose problems come from files or from the Hub, in the words of any tokenizer."""
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import model_validator
+
+from workbench.config import ConfigError
+from workbench.tasks.worded.problem import Problem
+from workbench.tasks.worded.task import WordedConfig, WordedTask, word_vocabulary
+from workbench.vocabulary import WordVocabulary
+
+WORD = re.compile(r"<\|[^|>]*\|>|###|\d|\w+|[^\w\s]")
+UNKNOWN = "<|unknown|>"
+SPLITS = ("train", "valid", "test")
+
+
+class FileTaskConfig(WordedConfig):
+    """Where problems come from; a split without a file comes from `hub`, or is not there."""
+
+    train_file: str | None = None
+    valid_file: str | None = None
+    test_file: str | None = None
+    hub: str | None = None  # a data set's id
+    hub_name: str | None = None  # of one of its configurations
+    n_train: int | None = None  # rows to take of each, from the first on; all by default
+    n_valid: int | None = None
+    n_test: int | None = None
+
+    @model_validator(mode="after")
+    def _check_source(self) -> "FileTaskConfig":
+        if self.hub is None and self.train_file is None and self.test_file is None:
+            raise ValueError("say where the problems are: train_file, test_file or hub")
+        for split in SPLITS:
+            n = getattr(self, f"n_{split}")
+            if n is not None and n < 1:
+                raise ValueError(f"n_{split}={n} must be at least 1")
+        return self
+
+
+class FileTask(WordedTask):
+    """Problems that somebody else wrote."""
+
+    cfg: FileTaskConfig
+    hub_splits: ClassVar[Mapping[str, str]]
+    """What the Hub calls each split."""
+
+    @abstractmethod
+    def load(self, path: Path) -> list[Problem]:
+        """The problems of a file."""
+
+    @abstractmethod
+    def from_rows(self, rows: Iterable[Mapping[str, Any]], source: str) -> list[Problem]:
+        """The problems of rows of the Hub."""
+
+    @property
+    def split_names(self) -> Sequence[str]:
+        if self.cfg.hub is None:
+            return [s for s in SPLITS if getattr(self.cfg, f"{s}_file") is not None]
+        own = {s for s in SPLITS if getattr(self.cfg, f"{s}_file") is not None}
+        return [s for s in SPLITS if s in self.hub_splits or s in own]
+
+    @property
+    def default_split(self) -> str:
+        return next(s for s in ("test", "valid", "train") if s in self.split_names)
+
+    def read_problems(self, split: str) -> list[Problem]:
+        path = getattr(self.cfg, f"{split}_file")
+        n = getattr(self.cfg, f"n_{split}")
+        found = self._of_hub(split) if path is None else self.load(Path(path))
+        return found[:n]
+
+    def _of_hub(self, split: str) -> list[Problem]:
+        from datasets import load_dataset
+
+        name = self.hub_splits[split]
+        source = f"{self.cfg.hub}, split {name}"
+        try:
+            rows = load_dataset(str(self.cfg.hub), self.cfg.hub_name, split=name)
+        except Exception as error:  # whatever the network or the Hub has to say
+            reason = str(error).partition("\n")[0]
+            raise ConfigError(f"no data set {source}: {reason}") from None
+        return self.from_rows(rows, source)
+
+    def own_words(self) -> WordVocabulary:
+        """The words of the training problems; one token stands for all others."""
+        first = "train" if "train" in self.split_names else self.split_names[0]
+        found: dict[str, None] = {}
+        for problem in self.problems(first):
+            for text in (problem.question, *problem.steps, problem.answer):
+                found.update(dict.fromkeys(split_words(text)))
+        known = word_vocabulary([UNKNOWN, *sorted(found)]).words
+        return WordVocabulary(list(dict.fromkeys(known)), split_words, unknown=UNKNOWN)
+
+    def shortcuts(self, split: str) -> dict[str, float]:
+        """Always saying what most training problems have for an answer."""
+        if "train" not in self.split_names:
+            return {"commonest answer": self.majority_rate(split)}
+        commonest = self.commonest("train")
+        right = [self.score(p, commonest).right for p in self.problems(split)]
+        return {"commonest answer of training": sum(right) / len(right)}
+
+    def typed(self, text: str) -> Problem:
+        """A typed question, of which the answer is not known."""
+        if not text.strip():
+            raise ValueError("the question is empty; it needs at least one word")
+        return Problem(text.strip(), (), "?")
+
+
+def split_words(text: str) -> list[str]:
+    """Words, digits one by one, and signs."""
+    return WORD.findall(text)
