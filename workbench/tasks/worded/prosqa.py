@@ -66,7 +66,7 @@ def _arrow(graph: Graph, edge: Edge, people: frozenset[int]) -> str:
     return f"{a} {b} ."
 
 
-def step_words(graph: Graph, edge: Edge, wording: Wording) -> str:
+def step_words(graph: Graph, edge: Edge, wording: str) -> str:
     """What is said of an edge, be it there or not, up to the node that it leads to."""
     say = _sentence if wording == "sentences" else _arrow
     return say(graph, edge, graph.people).removesuffix(".").rstrip()
