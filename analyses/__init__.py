@@ -8,8 +8,10 @@ from analyses.analyse import ANALYSES, Analysed, analyse, find
 from analyses.answers import answers
 from analyses.attention import attention
 from analyses.bridge_alignment import bridge_alignment
+from analyses.compare import compare
 from analyses.compute_frontier import compute_frontier
 from analyses.convergence import convergence
+from analyses.cost import cost
 from analyses.gate_maps import gate_maps
 from analyses.gradient_highway import gradient_highway
 from analyses.graph_states import graph_states
@@ -20,6 +22,8 @@ from analyses.realignment import realignment
 from analyses.result import Result
 from analyses.shortcuts import shortcuts
 from analyses.stage_collapse import stage_collapse
+from analyses.stage_curve import stage_curve
+from analyses.thought_search_tree import thought_search_tree
 from analyses.training_curves import training_curves
 
 __all__ = [
@@ -30,8 +34,10 @@ __all__ = [
     "answers",
     "attention",
     "bridge_alignment",
+    "compare",
     "compute_frontier",
     "convergence",
+    "cost",
     "gradient_highway",
     "graph_states",
     "reached_set",
@@ -42,5 +48,7 @@ __all__ = [
     "realignment",
     "shortcuts",
     "stage_collapse",
+    "stage_curve",
+    "thought_search_tree",
     "training_curves",
 ]

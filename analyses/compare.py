@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
+Parts = dict[str, Tensor]
+
 SWAPPED = "test_swapped"
 BLIND = 0.25  # both right at most, by any guess that is blind to who is asked about: p·(1 − p)
 
@@ -167,6 +169,7 @@ def compare(
     twins = None
     if split == "test" and SWAPPED in first.split_names:
         twins = torch.stack([rights(model, task, SWAPPED, numbers) for model, task in pairs])
+    names = tuple(one.recipe.name for one in runs)
     encoded = first.encoded(split)
     level = torch.tensor([len(encoded[n].steps) for n in numbers])
     guess, share = best_guess(first, split)
@@ -175,7 +178,10 @@ def compare(
         **_overall(right),
         **_by_level(right, level),
         **_with_twins(right, twins),
-        **_by_recipe(right, [one.recipe.name for one in runs]),
+        levels=tuple(level.unique().tolist()),
+        **_by_recipe(right, names),
+        recipes=tuple(dict.fromkeys(names)),
+        recipe_of=names,
         runs=tuple(one.name for one in runs),
         unit=first.unit,
         split=split,
@@ -199,7 +205,7 @@ def shares(right: Bool[Tensor, "run question"]) -> tuple[Tensor, Tensor, Tensor]
     return right.float().mean(1), low, high
 
 
-def _overall(right: Bool[Tensor, "run question"]) -> dict[str, Tensor]:
+def _overall(right: Bool[Tensor, "run question"]) -> Parts:
     accuracy, low, high = shares(right)
     difference, difference_low, difference_high = bootstrap(right.float() - right[0].float())
     return {
@@ -213,9 +219,8 @@ def _overall(right: Bool[Tensor, "run question"]) -> dict[str, Tensor]:
     }
 
 
-def _by_level(right: Bool[Tensor, "run question"], level: Int[Tensor, " question"]) -> Any:
-    levels = level.unique()
-    parts = [right[:, level == one] for one in levels]
+def _by_level(right: Bool[Tensor, "run question"], level: Int[Tensor, " question"]) -> Parts:
+    parts = [right[:, level == one] for one in level.unique()]
     accuracy, low, high = (torch.stack(ends, 1) for ends in zip(*map(shares, parts), strict=True))
     p = [[mcnemar(part[0], part[run]) for part in parts] for run in range(len(right))]
     return {
@@ -224,11 +229,10 @@ def _by_level(right: Bool[Tensor, "run question"], level: Int[Tensor, " question
         "by_level_high": high,
         "by_level_p": torch.tensor(p),
         "by_level_n": torch.tensor([part.shape[1] for part in parts]),
-        "levels": tuple(levels.tolist()),
     }
 
 
-def _with_twins(right: Bool[Tensor, "run question"], twins: Tensor | None) -> dict[str, Tensor]:
+def _with_twins(right: Bool[Tensor, "run question"], twins: Tensor | None) -> Parts:
     """Accuracy on the twins, and on questions and twins together."""
     if twins is None:
         none = torch.full((len(right),), torch.nan)
@@ -237,7 +241,7 @@ def _with_twins(right: Bool[Tensor, "run question"], twins: Tensor | None) -> di
     return {"swapped": shares(twins)[0], "both": both, "both_low": low, "both_high": high}
 
 
-def _by_recipe(right: Bool[Tensor, "run question"], names: Sequence[str]) -> Any:
+def _by_recipe(right: Bool[Tensor, "run question"], names: Sequence[str]) -> Parts:
     """Mean and standard deviation of the accuracies of runs of one recipe."""
     recipes = list(dict.fromkeys(names))
     accuracy = right.double().mean(1)
@@ -247,6 +251,4 @@ def _by_recipe(right: Bool[Tensor, "run question"], names: Sequence[str]) -> Any
         "recipe_mean": torch.tensor([float(group.mean()) for group in groups]),
         "recipe_sd": torch.tensor(sds),
         "recipe_n": torch.tensor([len(group) for group in groups]),
-        "recipes": tuple(recipes),
-        "recipe_of": tuple(names),
     }

@@ -169,21 +169,18 @@ def thought_search_tree(
     nodes = nodes_of(graphs, [step + (part == "end") for step in done])
     steps = NextSteps(task, graphs)
     twin = model.untrained()
-    values, sums, fresh, words = [], [], [], []
+    raw, fresh, words = [], [], []
     for layout in layouts:
         rows = relaid(model, task, problems, layout)
-        for one, kept in ((model, values), (twin, fresh)):
-            raw = steps.probabilities(one, rows).sum(1 if part == "end" else 2)
-            kept.append(raw / raw.sum(1, keepdim=True))
-            if one is model:
-                sums.append(raw.sum(1))
+        raw.append(steps.probabilities(model, rows).sum(1 if part == "end" else 2))
+        fresh.append(steps.probabilities(twin, rows).sum(1 if part == "end" else 2))
         words.append(speak(model, task, rows))
-    value = torch.stack(values).masked_fill(nodes.absent, torch.nan)
+    value = _renormalised(torch.stack(raw), nodes)
     first = graphs[0]
     return ThoughtSearchTree(
         value=value,
-        said=torch.stack(sums),
-        **_means(value, torch.stack(fresh).masked_fill(nodes.absent, torch.nan), nodes),
+        said=torch.stack(raw).sum(-1),
+        **_means(value, _renormalised(torch.stack(fresh), nodes), nodes),
         **_by_height(value, nodes),
         **_paths(task, problems, words),
         **nodes.of_first(),
@@ -196,6 +193,11 @@ def thought_search_tree(
         steps_replaced=tuple(done),
         n=len(batch),
     )
+
+
+def _renormalised(raw: Float[Tensor, "thought question node"], nodes: Nodes) -> Tensor:
+    """Values whose sum over the nodes is 1; NaN where there is no node."""
+    return (raw / raw.sum(-1, keepdim=True)).masked_fill(nodes.absent, torch.nan)
 
 
 def _means(value: Tensor, fresh: Tensor, nodes: Nodes) -> Mean:
