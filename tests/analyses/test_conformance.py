@@ -21,15 +21,27 @@ NAMES = [
     "gradient_highway",
     "reached_set",
     "graph_states",
+    "thought_search_tree",
+    "stage_curve",
+    "compare",
+    "cost",
 ]
-OF_RUNS = ("stage_collapse", "training_curves", "shortcuts")
+OF_RUNS = ("stage_collapse", "training_curves", "shortcuts", "stage_curve", "compare", "cost")
 OF_GRAPHS = ("reached_set", "shortcuts", "graph_states")
+OF_THOUGHTS = ("thought_search_tree", "stage_curve", "compare", "cost")
+OPTIONS = {"cost": {"rows": 4, "timed": 1, "repeats": 1}}
 
 
 @pytest.fixture
-def run_for(make_run, make_graph_run):
+def run_for(make_run, make_graph_run, make_thinking_run):
     """A run that an analysis can look at."""
-    return lambda name: make_graph_run() if name in OF_GRAPHS else make_run("discoloop")
+
+    def run_for(name):
+        if name in OF_THOUGHTS:
+            return make_thinking_run()
+        return make_graph_run() if name in OF_GRAPHS else make_run("discoloop")
+
+    return run_for
 
 
 @pytest.fixture(params=NAMES)
@@ -41,7 +53,7 @@ def analysed(request, run_for, run_with_history):
     if request.param == "stage_collapse":
         flat = [0.1, 0.5, 0.9, 0.9, 0.1, 0.1]
         return analyse("stage_collapse", run_with_history(flat, flat))
-    return analyse(request.param, run_for(request.param), n=10)
+    return analyse(request.param, run_for(request.param), n=10, **OPTIONS.get(request.param, {}))
 
 
 def test_all_analyses_are_held_to_this_contract():
