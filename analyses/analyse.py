@@ -66,6 +66,7 @@ OF_SPLITS = {
     "realignment",
 }  # given every split unless one is named
 OF_DEFAULT = {"compute_frontier"}  # given the split that a run is judged on
+ROWS = 500  # of each split, unless it is said how many
 # Keyword arguments that are no options
 SUPPLIED = ("n_loops", "trained", "bridge_words", "split", "task", "problems")
 
@@ -88,7 +89,7 @@ def analyse(
     step: int | None = None,
     split: str | None = None,
     question: str | None = None,
-    n: int = 500,
+    n: int | None = None,
     seed: int = 0,
     n_loops: int | None = None,
     thoughts: int | None = None,
@@ -105,7 +106,7 @@ def analyse(
         split: Whose rows to look at; by default every split; where one is wanted, test_ood or the
             split that the task is judged on.
         question: One typed question in place of a split.
-        n: Rows of each split to draw.
+        n: Rows of each split to draw; by default 500.
         seed: Of the draw.
         n_loops: Loops to run; by default as many as the run was trained with.
         thoughts: Thoughts to think; by default as many as the run's training ended with.
@@ -122,9 +123,10 @@ def analyse(
     if split is not None and question is not None:
         raise ConfigError("split and question both say which rows to look at; give one of the two")
     if _is_of_a_run(function):
-        unused = {"step": step, "question": question, "edits": edits or None}
-        unused |= {"loops": n_loops, "thoughts": thoughts}
+        unused: dict[str, Any] = {"step": step, "question": question, "n": n}
+        unused |= {"loops": n_loops, "thoughts": thoughts, "edits": edits or None}
         return _of_a_run(name, function, run, split, unused, seed, options)
+    n = ROWS if n is None else n
     step = run.loaded_step(step)
     if model is None:
         model = run.model if step is None else run.model_at(step)
@@ -236,7 +238,10 @@ def _refuse_unused(name: str, unused: Mapping[str, Any]) -> None:
     """Refuse what an analysis of a whole run would not look at."""
     given = [key for key, value in unused.items() if value is not None]
     if given:
-        raise ConfigError(f"{name} looks at a run as a whole, where {', '.join(given)} say nothing")
+        do = "does" if len(given) == 1 else "do"
+        raise ConfigError(
+            f"{name} looks at a run as a whole, which {', '.join(given)} {do} not change"
+        )
 
 
 def _batches(

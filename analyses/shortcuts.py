@@ -7,7 +7,10 @@ difficulty. What a model gets right beyond them it did not get so; what these gu
 model may have got the same way. The control is the commonest answer.
 
 Where a task has a version with matched controls, both versions are shown. If matching succeeded, no
-guess from local features comes out above chance there.
+guess from local features comes out above chance there. Graphs and Boolean expressions are matched
+at every difficulty; stories of kinship from depth 3, for at depth 2 the facts on the two people
+asked about are the whole chain: there a local feature is the reasoning, and guessing from it is no
+shortcut.
 """
 
 from collections.abc import Callable, Mapping

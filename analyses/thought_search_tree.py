@@ -75,11 +75,11 @@ class ThoughtSearchTree(Result):
     """Share of each class of paths among what is said after each number of thoughts."""
     paths_low: Float[Tensor, "thought path"]
     paths_high: Float[Tensor, "thought path"]
-    adjacency: Bool[Tensor, "start end"]
+    adjacency: Bool[Tensor, "own own"]
     """Of the first question: its graph."""
-    distance: Int[Tensor, " node"]
+    distance: Int[Tensor, " own"]
     """Edges from its root; −1 out of reach."""
-    right: Bool[Tensor, " node"]
+    right: Bool[Tensor, " own"]
     """On a shortest way from root to target."""
     names: tuple[str, ...]
     root: int
@@ -247,7 +247,7 @@ def _paths(task: Prosqa, problems: Sequence[Problem], words: Sequence[Sequence[s
         for problem, text in zip(problems, said, strict=True):
             graph = cast(Graph, problem.facts["graph"])
             right = task.score(problem, task.answer_in(text)).right
-            before = text.rpartition(ANSWER)[0] if ANSWER in text else text
+            before = text.partition(ANSWER)[0]
             found.append(path_class(graph, before, right))
         n = len(found)
         counts = [found.count(name) for name in CLASSES]

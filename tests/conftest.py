@@ -26,10 +26,18 @@ def _one_thread():
 
 @pytest.fixture
 def cfg():
-    """Build a config of 2 layers of width 16; keyword arguments override fields."""
-    from workbench.models import model_config
+    """Build a config of 2 layers of width 16; keyword arguments override fields.
 
-    return lambda family="looped", **changes: model_config({"family": family} | SHAPE | changes)
+    Models that think do so where token 10 stands.
+    """
+    from workbench.models import FAMILIES, model_config
+
+    def cfg(family="looped", **changes):
+        thinks = "latent_token" in FAMILIES[family].Config.model_fields
+        data = SHAPE | ({"latent_token": 10} if thinks else {})
+        return model_config({"family": family} | data | changes)
+
+    return cfg
 
 
 @pytest.fixture
@@ -45,6 +53,12 @@ def build(cfg):
         return model
 
     return build
+
+
+@pytest.fixture
+def thinker(build):
+    """Build a model of that shape that thinks, in up to 16 positions."""
+    return lambda family="agclr", **changes: build(family, **({"n_ctx": 16} | changes))
 
 
 @pytest.fixture(scope="session")

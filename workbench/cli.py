@@ -212,7 +212,7 @@ def build_parser() -> argparse.ArgumentParser:
     verb.add_argument("name", metavar="NAME", help="an analysis; `workbench analyses` lists them")
     _add_run(verb)
     verb.add_argument("--question", help="one question in place of a split")
-    verb.add_argument("--n", type=int, default=500, help="rows of each split to draw (500)")
+    verb.add_argument("--n", type=int, help="rows of each split to draw (500)")
     _add_set(verb, "an option of the analysis, k=v")
     verb.add_argument("--out", type=Path, default=Path("results"), help="folder (results)")
 

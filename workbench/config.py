@@ -124,15 +124,16 @@ class ModelConfig(StrictModel):
         return self
 
     def _check_key_value_heads(self) -> None:
-        if self.n_key_value_heads is None:
+        n_kv = self.n_key_value_heads
+        if n_kv is None:
             return
         self.check_at_least(1, "n_key_value_heads")
-        if self.n_heads % self.n_key_value_heads:
+        if self.n_heads % n_kv:
             parts = [n for n in range(1, self.n_heads + 1) if self.n_heads % n == 0]
-            near = min(parts, key=lambda n: abs(n - (self.n_key_value_heads or 0)))
+            near = min(parts, key=lambda n: abs(n - n_kv))
             raise ValueError(
-                f"n_heads={self.n_heads} do not divide among n_key_value_heads="
-                f"{self.n_key_value_heads}; the nearest number that they do is {near}"
+                f"n_heads={self.n_heads} do not divide among n_key_value_heads={n_kv}; "
+                f"the nearest number that they do is {near}"
             )
 
     @property

@@ -94,6 +94,7 @@ class LoopClock:
         # None where a pass holds the whole sequence
         self.columns: Tensor | None = None  # [batch width]
         self.passes: Passes | None = None  # of the present or the last forward pass, if it thinks
+        self.given: int | None = None  # columns that a generation began with; None outside one
 
     def ticks(self, n_loops: int) -> Iterator[int]:
         """Yield 0 … n_loops-1, holding `loop` at each, and leave it None afterwards."""
@@ -206,12 +207,22 @@ class Listener:
             self.firings += 1
         return self.fn(tensor, hook=hook)
 
-    def complaint(self, n_loops: int) -> str:
-        """Why the hook never fired, as far as one can tell."""
+    def complaint(self, n_loops: int, between: Collection[str] = ()) -> str:
+        """Why the hook never fired, as far as one can tell.
+
+        Args:
+            n_loops: Of the forward pass.
+            between: Places that come once less.
+        """
         place = self.name if isinstance(self.name, str) else "a filter of names"
         if isinstance(self.fn, AtLoop):
             loops = ", ".join(map(str, sorted(self.fn.loops)))
             asked = f"loop {loops}" if loops else "no loop"
+            if self.name in between and n_loops > 1:
+                return (
+                    f"the hook on {place} asked for {asked} and never fired; the place comes "
+                    f"{n_loops - 1} times, numbered 0 to {n_loops - 2}"
+                )
             return (
                 f"the hook on {place} asked for {asked} and never fired; this pass ran "
                 f"{n_loops} loops, numbered 0 to {n_loops - 1}"

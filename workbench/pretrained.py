@@ -79,7 +79,7 @@ def from_pretrained(
     if LATENT in family_named(family).Config.model_fields and LATENT not in changes:
         fields[LATENT] = _latent(vocabulary, family, source)
     cfg = model_config({"family": family} | fields | changes, f"from_pretrained({source!r})")
-    weights = our_weights(found.weights(dtype), kind, cfg, _places(cfg))
+    weights = our_weights(found.weights(config, dtype), kind, cfg, _places(cfg))
     _untie(weights, cfg)
     _fit_positions(weights, cfg)
     if vocabulary is not None and added:

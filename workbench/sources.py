@@ -43,7 +43,7 @@ class Source:
         with self._reading("config"):
             return AutoConfig.from_pretrained(self.name, **self._options())
 
-    def weights(self, dtype: torch.dtype) -> dict[str, Tensor]:
+    def weights(self, config: "PretrainedConfig", dtype: torch.dtype) -> dict[str, Tensor]:
         """The state dict of transformers' model; no other copy of it stays.
 
         Raises:
@@ -54,7 +54,12 @@ class Source:
         safe = {} if self.gguf_file else {"use_safetensors": True}
         with self._reading("weights"):
             loaded: Any = AutoModelForCausalLM.from_pretrained(
-                self.name, dtype=dtype, output_loading_info=True, **safe, **self._options()
+                self.name,
+                config=config,
+                dtype=dtype,
+                output_loading_info=True,
+                **safe,
+                **self._options(),
             )
         model, info = loaded
         for problem, keys in (

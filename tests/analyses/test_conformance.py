@@ -48,12 +48,11 @@ def run_for(make_run, make_graph_run, make_thinking_run):
 def analysed(request, run_for, run_with_history):
     from analyses import analyse
 
-    if request.param == "shortcuts":
-        return analyse("shortcuts", run_for("shortcuts"))
     if request.param == "stage_collapse":
         flat = [0.1, 0.5, 0.9, 0.9, 0.1, 0.1]
         return analyse("stage_collapse", run_with_history(flat, flat))
-    return analyse(request.param, run_for(request.param), n=10, **OPTIONS.get(request.param, {}))
+    rows = {} if request.param in OF_RUNS else {"n": 10}
+    return analyse(request.param, run_for(request.param), **rows, **OPTIONS.get(request.param, {}))
 
 
 def test_all_analyses_are_held_to_this_contract():

@@ -8,7 +8,7 @@ from workbench.tokenizer import SPECIALS
 
 TEXTS = [
     "The capital of France is",
-    "Natalia sold clips to 48 of her friends in April, and then she sold half as many clips in May.",
+    "Natalia sold clips to 48 of her friends in April, then half as many clips in May.",
     "Every lempus is a rorpus. Every rorpus is a yumpus. Alex is a lempus. Is Alex a yumpus?",
 ]
 
@@ -46,7 +46,7 @@ def test_a_long_text_says_the_same_on_both_paths(model, theirs):
     wanted = theirs(tokens).logits
     logits, _ = model.run_with_cache(tokens, names_filter="blocks.29.attn.hook_pattern")
     for ours in (logits, model(tokens)):
-        torch.testing.assert_close(ours, wanted, atol=1e-3, rtol=0)
+        torch.testing.assert_close(ours, wanted, atol=1e-4, rtol=0)
         assert torch.equal(ours.argmax(-1), wanted.argmax(-1))
 
 

@@ -232,11 +232,15 @@ def test_analyse_takes_one_typed_question(say):
         ),
         (
             ["analyse", "training_curves", "run", "--step", "2", "--question", "A1 r1"],
-            "training_curves looks at a run as a whole, where step, question say nothing",
+            "training_curves looks at a run as a whole, which step, question do not change",
+        ),
+        (
+            ["analyse", "training_curves", "run", "--n", "20"],
+            "training_curves looks at a run as a whole, which n does not change",
         ),
         (
             ["analyse", "stage_collapse", "run", "--split", "test_id", "--loops", "3"],
-            "stage_collapse looks at a run as a whole, where loops, split say nothing",
+            "stage_collapse looks at a run as a whole, which loops, split do not change",
         ),
         (
             ["train", "tiny.yaml", "--plan", "--set", "training.measure.splits=[test_odd]"],

@@ -255,6 +255,15 @@ def test_edges_of_another_number_of_nodes_are_refused(graph_model):
         graph_model(**inputs | {"adjacency": inputs["adjacency"][:, :4, :4]})
 
 
+@pytest.mark.parametrize("name", ["source_at", "target_at"])
+@pytest.mark.parametrize("at", [-1, 5])
+def test_a_node_that_is_not_there_is_not_asked_about(graph_model, name, at):
+    inputs = graph_inputs()
+    with pytest.raises(ValueError) as error:
+        graph_model(**inputs | {name: torch.tensor([0, at])})
+    assert str(error.value) == f"{name} holds {at}; the 5 positions are numbered from 0 to 4"
+
+
 def test_a_readout_without_the_nodes_asked_about_says_so(graph_model):
     inputs = graph_inputs()
     _, cache = graph_model.run_with_cache(**inputs)

@@ -23,10 +23,12 @@ EVERY_KIND = [
     {"do": "patch", "place": POST, "question": "A1 r1 r2", "from_loop": 0, "from_position": 1},
     {"do": "realign", "alpha": 0.25, "scale": "state", "target": "bridge"},
     {"do": "realign", "positions": None},
+    {"do": "mix", "alpha": 0.25, "loops": [1]},
     {"do": "skip", "loops": [1]},
     {"do": "repeat", "loops": [0]},
     {"do": "swap", "loops": [0, 1]},
 ]
+LOOPING = [edit for edit in EVERY_KIND if edit["do"] != "mix"]
 
 
 @pytest.fixture
@@ -300,7 +302,7 @@ def test_the_control_realigns_to_another_rows_bridge(model, batch):
 
 @pytest.mark.parametrize(
     "edit",
-    [e for e in EVERY_KIND if e["do"] != "mean" and e.get("target") != "shuffled"],
+    [e for e in LOOPING if e["do"] != "mean" and e.get("target") != "shuffled"],
     ids=lambda edit: edit["do"],
 )
 def test_a_batch_of_four_equals_four_batches_of_one(speaker, batch, edit):
@@ -444,7 +446,7 @@ def test_edits_are_a_list(data):
 
 
 def test_edits_leave_no_hook_behind(model, batch):
-    run(model, batch, *[e for e in EVERY_KIND if e["do"] not in ("skip", "repeat", "swap")])
+    run(model, batch, *[e for e in EVERY_KIND if e["do"] not in ("mix", "skip", "repeat", "swap")])
     assert not any(point._forward_hooks for point in model.hook_points())
 
 

@@ -1,4 +1,4 @@
-"""The contract that every family keeps, in several shapes."""
+"""The contract that every family that loops keeps, in several shapes."""
 
 import copy
 
@@ -8,6 +8,7 @@ import torch
 from workbench.config import ConfigError
 from workbench.instruments import GradientByLoop
 from workbench.models import FAMILIES, build_model, family
+from workbench.models.depth import DepthModel
 from workbench.recurrence.base import Embedding, Passage
 
 PRE, POST = "recurrence.hook_state_pre", "recurrence.hook_state_post"
@@ -28,9 +29,10 @@ OTHER_SHAPE = dict(
     n_coda=1,
     act_fn="relu",
 )
+LOOPING = [name for name, cls in FAMILIES.items() if issubclass(cls, DepthModel)]
 CASES = {
-    **{name: (name, {}) for name in FAMILIES},
-    **{f"{name}, other shape": (name, OTHER_SHAPE) for name in FAMILIES},
+    **{name: (name, {}) for name in LOOPING},
+    **{f"{name}, other shape": (name, OTHER_SHAPE) for name in LOOPING},
     "discoloop, learned gate": ("discoloop", {"alpha": "learned"}),
     "discoloop, straight through": ("discoloop", {"decoding": "straight_through"}),
     "ponder, Φ alone": ("ponder", {"keep_input": False, "top_k": 3}),
@@ -293,6 +295,13 @@ def test_one_token_is_enough(model):
 def test_more_positions_than_the_context_are_refused(model):
     with pytest.raises(ValueError, match="9 positions do not fit the model's n_ctx=8"):
         model(torch.ones(1, 9, dtype=torch.long))
+
+
+@pytest.mark.parametrize("token", [-1, 11])
+def test_a_token_that_does_not_exist_is_refused(model, token):
+    with pytest.raises(ValueError) as error:
+        model(torch.tensor([[1, token]]))
+    assert str(error.value) == f"tokens holds {token}; the 11 words are numbered from 0 to 10"
 
 
 def test_no_tokens_are_refused(model):

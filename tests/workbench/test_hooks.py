@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from workbench.cache import UnknownHook
-from workbench.hooks import AtLoop, LoopClock, at_loop
+from workbench.hooks import AtLoop, AtPosition, LoopClock, at_loop, at_position
 
 TOKENS = torch.tensor([[1, 2, 3, 4]])
 ATTN, POST = "blocks.0.hook_attn_out", "recurrence.hook_state_post"
@@ -73,6 +73,41 @@ def test_at_loop_takes_several_loops(model):
 def test_at_loop_says_what_it_is():
     assert isinstance(at_loop(zero, 2), AtLoop)
     assert repr(at_loop(zero, [2, 0])).endswith(", [0, 2])")
+
+
+def test_at_position_touches_that_position_alone(model):
+    _, clean = model.run_with_cache(TOKENS, n_loops=1)
+    with model.hooks([(ATTN, at_position(zero, positions=[1, 3]))]):
+        _, cache = model.run_with_cache(TOKENS, n_loops=1)
+    assert not cache[ATTN][0, 0, [1, 3]].any()
+    assert torch.equal(cache[ATTN][0, 0, [0, 2]], clean[ATTN][0, 0, [0, 2]])
+
+
+def test_at_position_gives_the_rows_of_that_position(model):
+    shapes = []
+
+    def see(tensor, hook):
+        shapes.append(tensor.shape)
+
+    hooks = [(ATTN, at_position(see, 2)), ("blocks.0.attn.hook_pattern", at_position(see, 2))]
+    model.run_with_hooks(TOKENS.expand(3, -1), n_loops=1, fwd_hooks=hooks)
+    assert shapes == [(3, 2, 1, 4), (3, 1, 16)]
+
+
+def test_a_position_of_a_pattern_is_its_query(model):
+    place = "blocks.0.attn.hook_pattern"
+    with model.hooks([(place, at_position(zero, 2))]):
+        _, cache = model.run_with_cache(TOKENS, n_loops=1)
+    assert not cache[place][0, :, :, 2].any() and cache[place][0, :, :, 3].all()
+
+
+def test_at_position_says_what_it_is(model):
+    hook = at_position(zero, 2)
+    assert isinstance(hook, AtPosition) and repr(hook).endswith(", [2])")
+    with model.hooks([(ATTN, at_loop(hook, 1))]):
+        assert not model.hook_dict[ATTN].wants_whole
+        _, cache = model.run_with_cache(TOKENS)
+    assert (cache[ATTN][:, 0, 2] == 0).all(-1).tolist() == [False, True, False]
 
 
 def test_an_edit_of_the_last_loop_reaches_the_logits(model):

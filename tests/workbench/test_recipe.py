@@ -160,6 +160,22 @@ def graph_recipe(model=None, **training):
     return parse(Recipe, data, "graphs")
 
 
+def test_a_first_position_that_sees_nothing_is_not_read():
+    shape = {"family": "depth_recurrent", "n_layers": 1, "n_loops": 2, "d_model": 8, "n_heads": 2}
+    data = {
+        "name": "values",
+        "task": {"name": "boolean", "n_train": 8, "n_valid": 2, "n_test": 2},
+        "model": shape | {"d_mlp": 8, "normalization_type": "LN", "perception": "causal"},
+        "training": {"steps": 1},
+    }
+    with pytest.raises(ConfigError) as error:
+        resolve(parse(Recipe, data, "values"))
+    assert str(error.value) == (
+        "readout 'cls' reads the first position, which sees no other under perception 'causal'; "
+        "'expression' lets it see all"
+    )
+
+
 @pytest.mark.parametrize(
     "part, sentence",
     [

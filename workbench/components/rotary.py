@@ -39,9 +39,13 @@ class Rotary(nn.Module):
 def frequencies(
     d_head: int, base: float, scaling: RotaryScaling | None = None
 ) -> Float[Tensor, " pair"]:
-    """How far each pair turns from one position to the next: base^(−2i/d_head), then scaled."""
-    pairs = torch.arange(d_head // 2, dtype=torch.float64, device="cpu")
-    frequency = base ** (-2 * pairs / d_head)
+    """How far each pair turns from one position to the next: base^(−2i/d_head), then scaled.
+
+    In float32 as in transformers, whose models were trained with it: a thousand positions on, the
+    exact angles are off theirs by enough to move logits by 2e-4.
+    """
+    pairs = torch.arange(d_head // 2, dtype=torch.float32, device="cpu")
+    frequency = 1 / base ** (2 * pairs / d_head)
     if scaling is None:
         return frequency
     turns = scaling.original_ctx_len * frequency / (2 * torch.pi)  # within the original context
@@ -63,7 +67,7 @@ def _tables(
 
     Of 131072 positions and heads of 128 they take 134 MB, which each layer would hold anew.
     """
-    positions = torch.arange(n_ctx, dtype=torch.float64, device="cpu")[:, None]
+    positions = torch.arange(n_ctx, dtype=torch.float32, device="cpu")[:, None]
     angle = positions * frequencies(d_head, base, scaling)  # [n_ctx pair]
     cos, sin = (table.to(dtype).to(device) for table in (angle.cos(), angle.sin()))
     return torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1)

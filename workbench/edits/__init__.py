@@ -8,6 +8,10 @@ goes to JSON and back, and is kept with every result.
 
 Loops are numbered from 0. Positions are numbers, `bridge` (where the batch's bridges are read) or
 `answer` (where its answer is read); left out, an edit acts at all of them.
+
+In models that think, loops are thoughts at the places of the recurrence, which have no positions.
+At the places of the sequence they are passes: 0 comes before a row's first thought, j begins with
+thought j − 1. Tokens that a generation appends are edited where an edit names no positions.
 """
 
 from collections.abc import Sequence
@@ -18,10 +22,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 from workbench.config import ConfigError, nearest
 from workbench.edits.base import CompiledHooks, Edit
 from workbench.edits.between import Realign, Skip
+from workbench.edits.mix import Mix
 from workbench.edits.order import Repeat, Swap
 from workbench.edits.patch import Patch
 from workbench.edits.values import Add, Clamp, Freeze, Mean, Scale, Zero
-from workbench.models.depth import DepthModel
+from workbench.models.base import LatentModel
 from workbench.tasks.batch import Batch
 
 __all__ = [
@@ -31,6 +36,7 @@ __all__ = [
     "Edit",
     "Freeze",
     "Mean",
+    "Mix",
     "Patch",
     "Realign",
     "Repeat",
@@ -44,12 +50,12 @@ __all__ = [
 ]
 
 AnyEdit = Annotated[
-    Zero | Mean | Add | Scale | Clamp | Freeze | Patch | Realign | Skip | Repeat | Swap,
+    Zero | Mean | Add | Scale | Clamp | Freeze | Patch | Realign | Mix | Skip | Repeat | Swap,
     Field(discriminator="do"),
 ]
 EDITS: tuple[type[Edit], ...] = (
     *(Zero, Mean, Add, Scale, Clamp, Freeze),
-    *(Patch, Realign, Skip, Repeat, Swap),
+    *(Patch, Realign, Mix, Skip, Repeat, Swap),
 )
 _ADAPTER: TypeAdapter[Any] = TypeAdapter(list[AnyEdit])
 
@@ -81,7 +87,7 @@ def parse_edits(data: Any) -> list[Edit]:
         raise ConfigError(": ".join(part for part in parts if part)) from None
 
 
-def edit_hooks(edits: Sequence[Edit], model: DepthModel, batch: Batch) -> CompiledHooks:
+def edit_hooks(edits: Sequence[Edit], model: LatentModel, batch: Batch) -> CompiledHooks:
     """TransformerLens hooks that carry out edits, in order, on one batch."""
     return [hook for edit in edits for hook in edit.hooks(model, batch)]
 

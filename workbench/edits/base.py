@@ -1,20 +1,25 @@
 """What all edits share: loops, positions, and hooks that carry them out."""
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from typing import Any, Literal
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from workbench.config import ConfigError, StrictModel
-from workbench.hooks import PER_QUERY, AtLoop, HookFn, HookPoint, at_loop, loop_of
+from workbench.edits.firing import Change, Firing, SequenceHook, where
+from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop
+from workbench.models.base import LatentModel
 from workbench.models.depth import DepthModel
+from workbench.models.thought import ThoughtModel
 from workbench.tasks.batch import Batch
 
 STATE_PRE = "recurrence.hook_state_pre"
 STATE_POST = "recurrence.hook_state_post"
 LOOP_EMBED = "recurrence.hook_loop_embed"
+THOUGHT = "recurrence.hook_thought"
+SCORES = "hook_attn_scores"
 Positions = list[int] | Literal["bridge", "answer"]
 CompiledHooks = list[tuple[str, HookFn | AtLoop]]
 
@@ -26,7 +31,7 @@ class Edit(StrictModel, ABC):
     positions: Positions | None = None
 
     @abstractmethod
-    def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
         """Hooks that carry the edit out on this batch."""
 
 
@@ -36,17 +41,64 @@ class PlaceEdit(Edit):
     place: str
 
     @abstractmethod
-    def change(self, tensor: Tensor, loop: int | None) -> Tensor:
+    def change(self, tensor: Tensor, firing: Firing) -> Tensor:
         """The values that stand in place of `tensor`."""
 
-    def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
-        chosen = chosen_positions(self.positions, batch)
+    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+        return [(self.place, acting(self, self.place, model, batch, self._masked))]
 
-        def edit(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
-            changed = self.change(tensor, loop_of(hook))
-            return changed if chosen is None else where(chosen, changed, tensor, self.place)
+    def _masked(self, tensor: Tensor, firing: Firing) -> Tensor:
+        """The new values; what a query may not look at stays out of its sight."""
+        changed = self.change(tensor, firing)
+        if self.place.endswith(SCORES):
+            return torch.where(tensor == -torch.inf, tensor, changed)
+        if firing.columns is not None and firing.by_query:
+            # Only the keys so far are here: to change none that come later, change none unseen
+            return torch.where(tensor == 0, tensor, changed)
+        return changed
 
-        return [(self.place, edit if self.loops is None else at_loop(edit, self.loops))]
+
+def acting(
+    edit: Edit, place: str, model: LatentModel, batch: Batch, change: Change
+) -> HookFn | AtLoop:
+    """A hook that puts what `change` gives at an edit's loops and positions.
+
+    A model that thinks keeps its cache of keys and values under it.
+
+    Raises:
+        ConfigError: The edit chooses positions where there are none.
+    """
+    chosen = chosen_positions(edit.positions, batch)
+    between = place in model.looped_places
+    if isinstance(model, ThoughtModel) and not between:
+        return SequenceHook(place, edit.loops, chosen, change)
+    if isinstance(model, ThoughtModel) and chosen is not None:
+        raise ConfigError(f"{place} has no positions to choose from; leave positions out")
+    tokens = None if isinstance(model, ThoughtModel) else real_tokens(batch.inputs)
+
+    def act(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
+        changed = change(tensor, Firing(place, hook.clock, tokens))
+        return changed if chosen is None else where(chosen, changed, tensor, place)
+
+    return act if edit.loops is None else at_loop(act, edit.loops)
+
+
+def real_tokens(inputs: dict[str, Any]) -> Bool[Tensor, "batch pos"]:
+    """Which tokens of a model's inputs are no padding."""
+    mask = inputs.get("attention_mask")
+    tokens: Tensor = inputs["tokens"]
+    return torch.ones_like(tokens, dtype=torch.bool) if mask is None else mask.bool()
+
+
+def columns_of(
+    positions: Int[Tensor, " batch"], real: Bool[Tensor, "batch pos"]
+) -> Bool[Tensor, "batch pos"]:
+    """Where one position of each row stands, negative ones counted from the row's own end.
+
+    A row that is too short has no such position.
+    """
+    at = positions + real.sum(1) * (positions < 0)
+    return real & (real.long().cumsum(1) - 1 == at[:, None])
 
 
 def chosen_positions(positions: Positions | None, batch: Batch) -> Bool[Tensor, "batch pos"] | None:
@@ -64,25 +116,39 @@ def chosen_positions(positions: Positions | None, batch: Batch) -> Bool[Tensor, 
         at = batch.bridge_at.where(batch.bridge_at >= 0, torch.full_like(batch.bridge_at, n_pos))
         chosen.scatter_(1, at, True)
     else:
+        real = real_tokens(batch.inputs)
         for position in positions:
             if not -n_pos <= position < n_pos:
                 raise ConfigError(f"position {position} of a question with {n_pos} positions")
-            # Counted from its own end in every row; a row that is too short has no such position
-            at = (
-                batch.length + position if position < 0 else torch.full_like(batch.length, position)
-            )
-            chosen.scatter_(1, at.where(at >= 0, torch.full_like(at, n_pos))[:, None], True)
+            chosen[:, :n_pos] |= columns_of(torch.full_like(batch.length, position), real)
     return chosen[:, :n_pos]
 
 
-def where(chosen: Tensor, changed: Tensor, tensor: Tensor, place: str) -> Tensor:
-    """`changed` at the chosen rows and positions, `tensor` elsewhere.
+def looping(edit: Edit, model: LatentModel) -> DepthModel:
+    """The model, which an edit needs to be one that loops.
 
     Raises:
-        ConfigError: The place has no position axis.
+        ConfigError: It thinks.
     """
-    if not place.endswith(PER_QUERY) and tensor.shape[:2] != chosen.shape:
-        raise ConfigError(f"{place} has no positions to choose from; leave positions out")
-    if place.endswith(PER_QUERY):
-        return torch.where(chosen[:, None, :, None], changed, tensor)
-    return torch.where(chosen.view(*chosen.shape, *[1] * (tensor.ndim - 2)), changed, tensor)
+    if isinstance(model, DepthModel):
+        return model
+    raise ConfigError(
+        f"{_do(edit)} is an edit of models that loop; those of family {model.cfg.family} think"
+    )
+
+
+def thinking(edit: Edit, model: LatentModel) -> ThoughtModel:
+    """The model, which an edit needs to be one that thinks.
+
+    Raises:
+        ConfigError: It loops.
+    """
+    if isinstance(model, ThoughtModel):
+        return model
+    raise ConfigError(
+        f"{_do(edit)} is an edit of models that think; those of family {model.cfg.family} loop"
+    )
+
+
+def _do(edit: Edit) -> str:
+    return str(type(edit).model_fields["do"].default)

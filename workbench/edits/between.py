@@ -15,9 +15,11 @@ from workbench.edits.base import (
     Edit,
     Positions,
     chosen_positions,
-    where,
+    looping,
 )
+from workbench.edits.firing import where
 from workbench.hooks import HookPoint, at_loop, loop_of
+from workbench.models.base import LatentModel
 from workbench.models.depth import DepthModel
 from workbench.recurrence.phi import Phi
 from workbench.recurrence.update import LoopEmbedded
@@ -47,16 +49,17 @@ class Realign(Edit):
             )
         return self
 
-    def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+        looped = looping(self, model)
         chosen = chosen_positions(self.positions, batch)
-        wanted = self._embeddings(model, batch)
+        wanted = self._embeddings(looped, batch)
 
         def realign(tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
             if self.loops is None and loop_of(hook) == 0:
                 if hook.clock.n_loops == 1:
                     raise ConfigError("realign acts between loops; this pass runs a single loop")
                 return None
-            aim = self._decode(model, tensor) if wanted is None else wanted
+            aim = self._decode(looped, tensor) if wanted is None else wanted
             unit = rms_normalize(aim)
             if self.scale == "state":
                 size = tensor.norm(dim=-1, keepdim=True)
@@ -94,8 +97,9 @@ class Skip(Edit):
             raise ValueError("skip: name the loops to leave out")
         return self
 
-    def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
-        if not model.recurrence.state_is_all:
+    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+        looped = looping(self, model)
+        if not looped.recurrence.state_is_all:
             raise ConfigError(
                 "skip: a model that halts keeps more than its state from loop to loop; "
                 "leave no loop of it out"
@@ -116,6 +120,6 @@ class Skip(Edit):
 
         loops = self.loops or []
         listeners = [(STATE_PRE, at_loop(hold, loops)), (STATE_POST, at_loop(restore, loops))]
-        if isinstance(model.recurrence, LoopEmbedded):
+        if isinstance(looped.recurrence, LoopEmbedded):
             listeners.insert(0, (LOOP_EMBED, at_loop(hold_told, loops)))
         return [*listeners]

@@ -11,9 +11,9 @@ from pydantic import model_validator
 from torch import Tensor
 
 from workbench.config import ConfigError
-from workbench.edits.base import LOOP_EMBED, CompiledHooks, Edit
+from workbench.edits.base import LOOP_EMBED, CompiledHooks, Edit, looping
 from workbench.hooks import HookPoint, loop_of
-from workbench.models.depth import DepthModel
+from workbench.models.base import LatentModel
 from workbench.recurrence.update import LoopEmbedded
 from workbench.tasks.batch import Batch
 
@@ -44,8 +44,8 @@ class Reorder(Edit):
                     f"numbered 0 to {n_loops - 1}"
                 )
 
-    def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
-        recurrence = model.recurrence
+    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+        recurrence = looping(self, model).recurrence
         if not isinstance(recurrence, LoopEmbedded):
             raise ConfigError(
                 f"the loops of a {model.cfg.family} model are alike, for it has no loop embedding; "

@@ -1,22 +1,27 @@
-"""Patching: the values of another run, question, loop or position."""
+"""Patching: the values of another run, question, row, loop or position."""
 
-from collections.abc import Callable
-from typing import Any, Literal, cast
+from typing import Literal
 
 import torch
+from pydantic import model_validator
 from torch import Tensor
 
 from workbench.config import ConfigError
-from workbench.edits.base import PER_QUERY, CompiledHooks, Edit, chosen_positions, where
-from workbench.hooks import HookPoint, LoopClock, at_loop
-from workbench.models.depth import DepthModel
+from workbench.edits.base import CompiledHooks, Edit, acting, columns_of
+from workbench.edits.firing import Firing
+from workbench.edits.source import Source, shown
+from workbench.hooks import PER_QUERY
+from workbench.models.base import LatentModel
+from workbench.models.thought import ThoughtModel
 from workbench.tasks.batch import Batch
 
 
 class Patch(Edit):
-    """Put the values of another run, question, loop or position.
+    """Put the values of another run, question, row, loop or position.
 
     `run`: another run's model, on the same rows. `question`: another question, in every row.
+    `from_row`: a row of the batch, in every row; or `other`: in each row the one before it, in turn
+    among those that have such a loop or thought, as `Batch.other_bridges` goes.
     `from_loop`, `from_position`: where the values are taken; by default where they are put.
     """
 
@@ -24,74 +29,56 @@ class Patch(Edit):
     place: str
     run: str | None = None
     question: str | None = None
+    from_row: int | Literal["other"] | None = None
     from_loop: int | None = None
     from_position: int | None = None
 
-    def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
-        run_source = self._source(model, batch)
-        chosen = chosen_positions(self.positions, batch)
+    @model_validator(mode="after")
+    def _check_rows(self) -> "Patch":
+        if self.question is not None and self.from_row is not None:
+            raise ValueError("patch: a question is one row; say question or from_row")
+        return self
+
+    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+        source = Source(self.place, self.run, self.question, model, batch)
+        if isinstance(model, ThoughtModel):
+            self._check_thinking(model)
         ran: dict[int, Tensor] = {}  # the present forward pass, and its source
 
-        def patch(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
-            clock = hook.clock
+        def patch(tensor: Tensor, firing: Firing) -> Tensor:
+            clock = firing.clock
             if clock.forwards not in ran:
                 ran.clear()
-                ran[clock.forwards] = run_source(clock)
-            values = self._fit(ran[clock.forwards], tensor, clock.loop, batch)
-            return values if chosen is None else where(chosen, values, tensor, self.place)
+                ran[clock.forwards] = source.values(clock)
+            return self._fit(ran[clock.forwards], tensor, firing, source)
 
-        return [(self.place, patch if self.loops is None else at_loop(patch, self.loops))]
+        return [(self.place, acting(self, self.place, model, batch, patch))]
 
-    def _source(self, model: DepthModel, batch: Batch) -> Callable[[LoopClock], Tensor]:
-        """What runs the source as long as a forward pass: [loop batch …], or [batch …] outside."""
-        other = model
-        if self.run is not None:
-            from workbench.runs import load_run
+    def _check_thinking(self, model: ThoughtModel) -> None:
+        """Refuse loops where there are none, and positions where there are none."""
+        if self.place in model.looped_places:
+            if self.from_position is not None:
+                raise ConfigError(f"{self.place} has no positions to take from; say from_loop")
+        elif self.from_loop is not None:
+            raise ConfigError(
+                f"patch: a model that thinks runs each position once, so {self.place} has no loops "
+                "to take from; say from_position"
+            )
 
-            other = load_run(self.run, model.device).model
-        # A twin has no hooks: the source is never edited, whatever is open on the model
-        twin = other.twin()
-        inputs: dict[str, Any] = batch.inputs
-        if self.question is not None:
-            inputs = model.ask(self.question)
-
-        # A place before the loops fires before the clock knows how many there will be
-        early = not self.place.startswith(("blocks.", "recurrence.", "coda.", "ln_final."))
-
-        def run(clock: LoopClock) -> Tensor:
-            loops: int | Tensor = 1 if early else clock.n_loops
-            if not early and self.question is None:
-                loops = cast(Tensor, clock.valid).sum(0)
-            with torch.no_grad():
-                _, cache = twin.run_with_cache(**inputs, n_loops=loops, names_filter=self.place)
-            return cache[self.place]
-
-        return run
-
-    def _fit(self, values: Tensor, tensor: Tensor, loop: int | None, batch: Batch) -> Tensor:
+    def _fit(self, values: Tensor, tensor: Tensor, firing: Firing, source: Source) -> Tensor:
         """The source's values for one firing, in the shape of what they replace."""
-        if loop is not None:
-            loop = self.from_loop if self.from_loop is not None else loop
+        loop = None
+        if firing.columns is None and firing.clock.loop is not None:
+            loop = self.from_loop if self.from_loop is not None else firing.clock.loop
             if not 0 <= loop < len(values):
                 raise ConfigError(f"patch: {self.place} has no loop {loop} in its source")
             values = values[loop]
-        axis = 2 if self.place.endswith(PER_QUERY) else 1
-        n_pos = values.shape[axis]
-        if self.from_position is not None:
-            if not -n_pos <= self.from_position < n_pos:
-                raise ConfigError(
-                    f"patch: no position {self.from_position} in a source with {n_pos} positions"
-                )
-            lengths = batch.length if self.question is None else torch.tensor([n_pos])
-            at = (lengths * (self.from_position < 0) + self.from_position).clamp(min=0)
-            rows = torch.arange(len(at), device=values.device)
-            taken = values.movedim(axis, 1)[rows, at.to(values.device)]  # [batch …]
-            values = taken.unsqueeze(axis)
-        elif n_pos != tensor.shape[axis]:
-            raise ConfigError(
-                f"patch: the source has {n_pos} positions, the question {tensor.shape[axis]}; say "
-                "from_position and positions"
-            )
+        if tensor.ndim > 2:
+            values = self._at_position(values, source)
+        if self.from_row is not None:
+            values = values[self._rows(firing, loop, source)]
+        if firing.columns is not None:
+            return shown(values, tensor, firing, source.n_pos)
         try:
             return values.expand_as(tensor)
         except RuntimeError:
@@ -99,3 +86,48 @@ class Patch(Edit):
                 f"patch: {self.place} is {list(values.shape)} in its source and "
                 f"{list(tensor.shape)} here"
             ) from None
+
+    def _at_position(self, values: Tensor, source: Source) -> Tensor:
+        """What is taken of the source's positions: all of them, or of each row one."""
+        axis = 2 if self.place.endswith(PER_QUERY) else 1
+        n_pos = values.shape[axis]
+        if self.from_position is None:
+            if n_pos != source.n_pos:
+                raise ConfigError(
+                    f"patch: the source has {n_pos} positions, the question {source.n_pos}; say "
+                    "from_position and positions"
+                )
+            if self.from_row is not None and not source.is_even:
+                raise ConfigError(
+                    "patch: the rows have lengths of their own; say from_position and positions"
+                )
+            return values
+        if not -n_pos <= self.from_position < n_pos:
+            raise ConfigError(
+                f"patch: no position {self.from_position} in a source with {n_pos} positions"
+            )
+        wanted = torch.full((len(source.real),), self.from_position, device=values.device)
+        at = columns_of(wanted, source.real).long().argmax(1)  # a short row gives its first
+        rows = torch.arange(len(at), device=values.device)
+        return values.movedim(axis, 1)[rows, at].unsqueeze(axis)
+
+    def _rows(self, firing: Firing, loop: int | None, source: Source) -> Tensor:
+        """Which row each row takes its values from."""
+        valid = firing.clock.valid
+        has = source.real.any(1)
+        if loop is not None and valid is not None:
+            has = has & valid[loop]
+        what = "row" if loop is None else f"row that has loop {loop}"
+        if isinstance(self.from_row, int):
+            if not 0 <= self.from_row < len(has) or not bool(has[self.from_row]):
+                raise ConfigError(
+                    f"patch: row {self.from_row} is no {what} of the {len(has)} in the batch"
+                )
+            return torch.full_like(has, self.from_row, dtype=torch.long)
+        rows = torch.arange(len(has), device=has.device)
+        before = torch.where(has, rows, -1).cummax(0).values
+        taken = before.roll(1)  # row 0 takes from the last one
+        taken = torch.where(taken < 0, before[-1], taken)
+        if bool((taken == rows)[has].any()):
+            raise ConfigError(f"patch: from_row other takes of another {what}, and there is none")
+        return taken

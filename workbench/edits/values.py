@@ -7,9 +7,11 @@ from pydantic import model_validator
 from torch import Tensor
 
 from workbench.config import ConfigError
-from workbench.edits.base import CompiledHooks, Edit, PlaceEdit, chosen_positions, where
-from workbench.hooks import HookPoint, loop_of
-from workbench.models.depth import DepthModel
+from workbench.edits.base import CompiledHooks, Edit, PlaceEdit, chosen_positions
+from workbench.edits.firing import Firing, where
+from workbench.hooks import PER_QUERY, HookPoint, loop_of
+from workbench.models.base import LatentModel
+from workbench.models.thought import ThoughtModel
 from workbench.tasks.batch import Batch
 
 
@@ -18,17 +20,31 @@ class Zero(PlaceEdit):
 
     do: Literal["zero"] = "zero"
 
-    def change(self, tensor: Tensor, loop: int | None) -> Tensor:
+    def change(self, tensor: Tensor, firing: Firing) -> Tensor:
         return torch.zeros_like(tensor)
 
 
 class Mean(PlaceEdit):
-    """Put the mean over the rows of the batch."""
+    """Put the mean over the rows of the batch that have such a position, loop or thought.
+
+    Rows that think have their thoughts in places of their own: a position is averaged with those
+    that come as far after the beginning of the pass that runs it.
+    """
 
     do: Literal["mean"] = "mean"
 
-    def change(self, tensor: Tensor, loop: int | None) -> Tensor:
-        return tensor.mean(0, keepdim=True).expand_as(tensor)
+    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+        if isinstance(model, ThoughtModel) and self.place.endswith(PER_QUERY):
+            raise ConfigError(
+                f"mean: rows that think have their keys in places of their own, so {self.place} "
+                "has no mean over rows; hook_z has"
+            )
+        return super().hooks(model, batch)
+
+    def change(self, tensor: Tensor, firing: Firing) -> Tensor:
+        real = firing.real(tensor)
+        total = torch.where(real, tensor, 0).sum(0, keepdim=True)
+        return (total / real.sum(0, keepdim=True).clamp(min=1)).expand_as(tensor)
 
 
 class Add(PlaceEdit):
@@ -37,7 +53,16 @@ class Add(PlaceEdit):
     do: Literal["add"] = "add"
     value: float | list[float]
 
-    def change(self, tensor: Tensor, loop: int | None) -> Tensor:
+    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+        vector = isinstance(self.value, list)
+        if vector and isinstance(model, ThoughtModel) and self.place.endswith(PER_QUERY):
+            raise ConfigError(
+                f"add: {self.place} of a model that thinks has the keys so far for its last axis; "
+                "add a number"
+            )
+        return super().hooks(model, batch)
+
+    def change(self, tensor: Tensor, firing: Firing) -> Tensor:
         if isinstance(self.value, list) and len(self.value) != tensor.shape[-1]:
             raise ConfigError(
                 f"add: {len(self.value)} values do not fit {self.place}, which is "
@@ -52,7 +77,7 @@ class Scale(PlaceEdit):
     do: Literal["scale"] = "scale"
     factor: float
 
-    def change(self, tensor: Tensor, loop: int | None) -> Tensor:
+    def change(self, tensor: Tensor, firing: Firing) -> Tensor:
         return tensor * self.factor
 
 
@@ -69,12 +94,17 @@ class Clamp(PlaceEdit):
             raise ValueError("clamp needs low, high or both")
         return self
 
-    def change(self, tensor: Tensor, loop: int | None) -> Tensor:
+    def change(self, tensor: Tensor, firing: Firing) -> Tensor:
         return tensor.clamp(self.low, self.high)
 
 
 class Freeze(Edit):
-    """Hold the values that a place has in loop `after` through all later loops."""
+    """Hold the values that a place has in loop `after` through all later loops.
+
+    A model that thinks holds places of its recurrence: `recurrence.hook_stream` for the memory. The
+    paper's "write frozen after k" is another edit, zero at `recurrence.write.hook_post` in the
+    loops from k on: nothing is written any more, and the stream's norm still acts.
+    """
 
     do: Literal["freeze"] = "freeze"
     place: str
@@ -86,11 +116,10 @@ class Freeze(Edit):
             raise ValueError(f"freeze: the loops must come after loop {self.after}")
         return self
 
-    def hooks(self, model: DepthModel, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
         chosen = chosen_positions(self.positions, batch)
         held: dict[str, Tensor] = {}
-        if self.place in model.hook_dict and self.place not in model.looped_places:
-            raise ConfigError(f"freeze: {self.place} is outside the loops")
+        self._check_place(model)
 
         def freeze(tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
             loop = cast(int, loop_of(hook))
@@ -108,3 +137,16 @@ class Freeze(Edit):
             return value if chosen is None else where(chosen, value, tensor, self.place)
 
         return [(self.place, freeze)]
+
+    def _check_place(self, model: LatentModel) -> None:
+        """Refuse places that do not come again in a later loop."""
+        thinks = isinstance(model, ThoughtModel)
+        if self.place in model.hook_dict and self.place not in model.looped_places:
+            if thinks:
+                raise ConfigError(
+                    f"freeze: a model that thinks runs each position once, so {self.place} has no "
+                    "later loop to be held in; name a place of the recurrence"
+                )
+            raise ConfigError(f"freeze: {self.place} is outside the loops")
+        if thinks and self.positions is not None:
+            raise ConfigError(f"{self.place} has no positions to choose from; leave positions out")

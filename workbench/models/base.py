@@ -128,7 +128,7 @@ class LatentModel(NamedModel, ABC):
         if must_fire and self.clock.forwards > before:
             for listener in listeners:
                 if not listener.firings:
-                    raise RuntimeError(listener.complaint(self.clock.n_loops))
+                    raise RuntimeError(listener.complaint(self.clock.n_loops, self.between_places))
 
     def run_with_hooks(
         self,

@@ -5,7 +5,7 @@ state ← prelude(embedding);  state ← recurrence(state, blocks(state)) × K; 
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import cast
 
 import torch
@@ -16,6 +16,7 @@ from workbench.components.attention import Context
 from workbench.components.norm import rms_normalize
 from workbench.config import ModelConfig, nearest
 from workbench.models.base import LatentModel
+from workbench.models.inputs import check_range, need
 from workbench.recurrence.base import Embedding, Passage, Recurrence
 
 
@@ -77,7 +78,8 @@ class DepthModel(LatentModel):
 
         Raises:
             ValueError: There are more positions than n_ctx, none, fewer than one loop, or more
-                than the loop embedding holds; an input is missing or unknown.
+                than the loop embedding holds; a token or a position asked about does not exist;
+                an input is missing or unknown.
         """
         self._check(tokens, inputs)
         loops = self._loops_by_row(n_loops, len(tokens))
@@ -152,6 +154,7 @@ class DepthModel(LatentModel):
             raise ValueError("a recurrence that halts keeps more than its state from loop to loop")
         where = self.perception.context(tokens, attention_mask, inputs)
         passage = Passage(self._embed(tokens, where, inputs), self)
+        self._note_valid(loop + 1, loop + 1, len(tokens))
         self.clock.loop = loop
         try:
             state = self.recurrence(said, passage)
@@ -251,6 +254,9 @@ class DepthModel(LatentModel):
         for name in inputs.keys() - wanted:
             if name not in ("source_at", "target_at"):  # a batch may say more than a readout asks
                 raise TypeError(f"forward takes no input {name!r}; {nearest(name, wanted)}")
+        check_range("tokens", tokens, self.cfg.d_vocab, "words")
+        for name in inputs.keys() & {"source_at", "target_at"}:
+            check_range(name, inputs[name], n_pos, "positions")
 
     @torch.no_grad()
     def generate(
@@ -272,13 +278,3 @@ class DepthModel(LatentModel):
             logits = self(sequence, **inputs)[:, -1]
             sequence = torch.cat((sequence, logits.argmax(-1, keepdim=True)), dim=1)
         return sequence
-
-
-def need(names: Collection[str], inputs: Collection[str]) -> None:
-    """Refuse inputs that lack one that is needed.
-
-    Raises:
-        ValueError: One is missing.
-    """
-    for name in sorted(set(names) - set(inputs)):
-        raise ValueError(f"this model needs the input {name!r}; give it `**batch.inputs`")

@@ -22,7 +22,7 @@ class Passes:
     passes between. A row without any is run as far as the first pass is wide, and in the last.
     """
 
-    columns: tuple[Int[Tensor, "batch _"], ...]
+    columns: tuple[Int[Tensor, "batch _width"], ...]
     """Of each pass the columns of the sequence it runs; −1 is filling."""
     positions: Int[Tensor, "batch pos"]
     """Number of each real position in its row, from 0; 0 for padding."""
@@ -41,6 +41,13 @@ class Passes:
         """Which rows have a thought of which number."""
         numbers = torch.arange(self.n, device=self.n_thoughts.device)
         return numbers[:, None] < self.n_thoughts
+
+    @property
+    def own_pass(self) -> Int[Tensor, "batch pos"]:
+        """Which pass of its own row a position is in: as many thoughts as stand up to it."""
+        columns = torch.arange(self.positions.shape[1], device=self.positions.device)
+        begun = (self.thought_at[..., None] >= 0) & (self.thought_at[..., None] <= columns)
+        return begun.sum(1)
 
     def ends(self, number: int) -> Int[Tensor, " batch"]:
         """Where in a pass each row's last position stands; −1 for a row that it does not run."""
@@ -67,6 +74,10 @@ class Passes:
         by_query = self._in_order(torch.cat(wide, dim=2).transpose(1, 2), fill)
         by_key = self._in_order(by_query.transpose(1, 3), fill)  # [batch key head query]
         return by_key.permute(0, 2, 3, 1)
+
+    def keys(self, number: int) -> Int[Tensor, "batch key"]:
+        """Columns of the keys that a pass sees, in the order in which the passes ran."""
+        return torch.cat(self.columns[: number + 1], dim=1)
 
     def _in_order(self, ran: Tensor, fill: float) -> Tensor:
         """`[batch ran …]`, as the passes ran it, in the order of the sequence."""

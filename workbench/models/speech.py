@@ -32,6 +32,21 @@ def speak(
             f"{longest - n_new} tokens and {n_new} new ones do not fit the model's "
             f"n_ctx={model.cfg.n_ctx}"
         )
+    model.clock.given = tokens.shape[1]
+    try:
+        return _append(model, tokens, n_new, mask, stop_at, recompute)
+    finally:
+        model.clock.given = None
+
+
+def _append(
+    model: "ThoughtModel",
+    tokens: Tensor,
+    n_new: int,
+    mask: Tensor,
+    stop_at: int | None,
+    recompute: bool,
+) -> Tensor:
     say = _recomputing(model, mask) if recompute else _remembering(model, tokens, mask)
     stopped = torch.zeros(len(tokens), dtype=torch.bool, device=tokens.device)
     for said in range(n_new):

@@ -4,14 +4,16 @@
               all, the outermost parentheses tell which. Three levels settle about four in five
               expressions, however deep these are.
     matched   each expression is followed by one of the other value that has the same characters
-              on every level and is the same in its outer half, up to `HELD` levels. Whatever
-              counts characters, or reads no more than these levels, is right in half of the
-              rows, at every depth and length. What stands beside what is not matched, for an
-              expression's value lies in nothing else.
+              on every level, the same pairs of neighbouring characters, and the same outer half,
+              up to `HELD` levels. Whatever counts characters or pairs of them, or reads no more
+              than these levels, is right in half of the rows, at every depth and length. What
+              tells the two apart is which constants and operators stand in which subexpression.
 
 Expressions of depth 1 are few (576 as published), so rows of the train split may be equal, as in
-the paper; those of valid and test are not, and stand in one split only. Longer expressions than
-the limit are rejected, so the deepest are more compact than the grammar would have them.
+the paper; those of valid and test are not, and stand in one split only. Of depth 1 only 12 have
+such a twin, so the matched train split repeats these, and valid and test have room for no more
+than 12 at that depth. Longer expressions than the limit are rejected, so the deepest are more
+compact than the grammar would have them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,14 +47,19 @@ from workbench.tasks.expressions import (
     draw,
     evaluate,
     nesting,
+    numbered,
+    rewritten,
     twins,
     uniform,
 )
 from workbench.vocabulary import WordVocabulary
 
 CLS = 1
-HELD = 3  # outer levels that twins share at most; deeper, twins become rare: 15 % at 3, 2 % at 6
-TRIES = 8  # random orders in which a twin is looked for
+HELD = 3  # outer levels that twins share at most; deeper, twins become rare
+TRIES = 3  # random orders in which a twin is looked for
+WRITINGS = 4  # constants and operators that an expression is tried with until it has a twin
+SURPLUS = 8  # expressions drawn for each pair of twins, before it is known how many have one
+MOST = 20_000  # expressions drawn at a time
 PATIENCE = 20  # draws in a row that bring nothing new before giving up
 
 
@@ -185,19 +192,24 @@ class Boolean(DeepTask):
     ) -> Drawn:
         """Rows of one depth that are not `taken`, and take them unless they may be repeated."""
         rng = np.random.default_rng([self.seed, len(SPLITS), depth, int(next(dice) * 2**32)])
-        size, surplus = (2, 5) if self.cfg.version == "matched" else (1, 1)  # one in 3 to 7 has one
+        matched = self.cfg.version == "matched"
+        size, surplus = (2, SURPLUS) if matched else (1, 1)
         kept: list[Tokens] = []
         missing, fruitless = -(-n // size), 0
         while missing:
-            drawn = self._candidates(depth, surplus * missing + 64, dice, rng)
+            n_drawn = min(surplus * missing + 64, MOST)
             fresh = []
-            for rows in drawn:
+            for rows in self._candidates(depth, n_drawn, dice, rng):
                 names = {row.tobytes().rstrip(b"\0") for row in rows.astype(np.uint8)}
                 if not names & taken:
                     fresh.append(rows)
                     taken |= set() if repeats else names
                 if len(fresh) == missing:
                     break
+            if fresh and matched:
+                surplus = -(-n_drawn // len(fresh))
+                if depth == 1 and repeats:  # a draw finds the few that there are
+                    fresh = [fresh[i] for i in rng.integers(len(fresh), size=missing)]
             kept += fresh
             missing -= len(fresh)
             fruitless = 0 if fresh else fruitless + 1
@@ -216,18 +228,18 @@ class Boolean(DeepTask):
     ) -> list[Tokens]:
         """Single expressions, or twins; fewer than `n`, as many are too long or have no twin."""
         written = (draw(depth, dice) for _ in range(n))
-        texts = [text for text in written if len(text) < self.cfg.max_length]
-        width = 1 + max(map(len, texts), default=0)
-        ids = self.vocabulary.ids
-        rows = [[CLS, *map(ids.__getitem__, text)] for text in texts]
-        tokens = np.array([row + [0] * (width - len(row)) for row in rows], np.int64)
-        tokens = tokens.reshape(-1, width)
+        tokens = numbered([text for text in written if len(text) < self.cfg.max_length], CLS)
         if self.cfg.version == "paper":
             return list(tokens[:, None])
         held = min(depth // 2, HELD)
-        tokens = tokens[evaluate(tokens, held) < 0]  # else all that share these levels are equal
-        others, found = twins(tokens, held, rng, TRIES)
-        return list(np.stack((tokens, others), 1)[found])
+        pairs: list[Tokens] = []
+        for _ in range(WRITINGS):
+            # expressions that the held levels settle are equal to all that share these
+            rows = np.flatnonzero(evaluate(tokens, held) < 0)
+            others, found = twins(tokens[rows], held, rng, TRIES)
+            pairs += list(np.stack((tokens[rows], others), 1)[found])
+            tokens = rewritten(np.delete(tokens, rows[found], 0), rng)
+        return pairs
 
     def _batch(self, rows: Drawn) -> DeepBatch:
         tokens = rows.tokens

@@ -6,21 +6,26 @@ numbers of their characters [batch pos]; characters that are none of these seven
 """
 
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, UInt8
 
 WORDS = ("<pad>", "<cls>", "T", "F", "&", "|", "!", "(", ")")
 TRUE, FALSE, AND, OR, NOT, OPEN, CLOSE = range(2, len(WORDS))
+NUMBERED = bytes.maketrans(b" TF&|!()", bytes([0, *range(TRUE, len(WORDS))]))
 UNKNOWN = -1
 BLOCK = 4096  # numbers drawn at a time
+CHANCE = 2**20  # numbers to draw an order from
 # A value is two bits: may it be true, may it be false?
-NOTHING, EVERYTHING = np.array([[False], [True]]), np.array([[True], [False]])  # of | and of &
+IS_TRUE, IS_FALSE, IS_OPEN = np.uint8(1), np.uint8(2), np.uint8(3)
+CONSTANT = np.array([{TRUE: IS_TRUE, FALSE: IS_FALSE}.get(i, 0) for i in range(len(WORDS))], "u1")
+NEGATED = np.array([0, IS_FALSE, IS_TRUE, IS_OPEN], np.uint8)
+VALUE = np.array([UNKNOWN, 1, 0, UNKNOWN])
 
 Tokens = Int[np.ndarray, "batch pos"]
-Bits = Bool[np.ndarray, "2 n"]
+Bits = UInt8[np.ndarray, " n"]
 Rows = Int[np.ndarray, " batch"]
 
 
@@ -75,6 +80,22 @@ def _shallowness(depth: int) -> list[float]:
     return chances
 
 
+def numbered(texts: Sequence[str], first: int) -> Tokens:
+    """The characters of expressions as numbers, after a `first` one and padded to the longest."""
+    width = max(map(len, texts), default=0)
+    written = "".join(text.ljust(width) for text in texts).encode("ascii").translate(NUMBERED)
+    tokens = np.frombuffer(written, np.uint8).reshape(len(texts), width)
+    return np.pad(tokens.astype(np.int64), ((0, 0), (1, 0)), constant_values=first)
+
+
+def rewritten(tokens: Tokens, rng: np.random.Generator) -> Tokens:
+    """The same expressions with all constants and operators drawn anew, each as likely."""
+    other = rng.random(tokens.shape, np.float32) < 0.5
+    constant, operator = ((tokens == a) | (tokens == b) for a, b in ((TRUE, FALSE), (AND, OR)))
+    redrawn = np.where(constant, TRUE + other, np.where(operator, AND + other, tokens))
+    return redrawn
+
+
 def check(text: str) -> None:
     """Refuse what is no expression.
 
@@ -116,38 +137,43 @@ def evaluate(tokens: Tokens, levels: int | None = None) -> Rows:
     level = nesting(tokens)
     deepest = int(level.max(initial=0))
     seen = deepest if levels is None else levels
-    done = np.zeros((2, deepest + 2, len(tokens)), bool)
-    term, negated = done.copy(), done[0].copy()
-    done[:, 0], term[:, 0] = NOTHING, EVERYTHING
-    columns, levels_of = np.ascontiguousarray(tokens.T), np.ascontiguousarray(level.T)
+    done = np.full((deepest + 2, len(tokens)), IS_FALSE)
+    term, negated = np.full_like(done, IS_TRUE), np.zeros_like(done, bool)
+    columns, levels_of = (np.ascontiguousarray(x.T, np.int8) for x in (tokens, level))
     for symbol, here in zip(columns, levels_of, strict=True):
         rows = np.flatnonzero(symbol == OPEN)
-        done[:, here[rows], rows], term[:, here[rows], rows] = NOTHING, EVERYTHING
-        negated[here[rows], rows] = False
+        now = (here[rows], rows)
+        done[now], term[now], negated[now] = IS_FALSE, IS_TRUE, False
         rows = np.flatnonzero(symbol == NOT)
         negated[here[rows], rows] ^= True
         rows = np.flatnonzero(symbol == OR)
         now = (here[rows], rows)
-        done[:, *now] = _either(done[:, *now], term[:, *now])
-        term[:, *now] = EVERYTHING
+        done[now], term[now] = _either(done[now], term[now]), IS_TRUE
         rows = np.flatnonzero((symbol == TRUE) | (symbol == FALSE) | (symbol == CLOSE))
         now, inner = (here[rows], rows), (here[rows] + 1, rows)
-        value = np.stack((symbol[rows] == TRUE, symbol[rows] == FALSE)) | (here[rows] > seen)
-        within = _either(done[:, *inner], term[:, *inner])
+        value = np.where(here[rows] > seen, IS_OPEN, CONSTANT[symbol[rows]])
+        within = _either(done[inner], term[inner])
         value = np.where(symbol[rows] == CLOSE, within, value)
-        value = np.where(negated[now], value[::-1], value)
+        value = np.where(negated[now], NEGATED[value], value)
         negated[now] = False
-        term[:, *now] = _both(term[:, *now], value)
-    true, false = _either(done[:, 0], term[:, 0])
-    return np.where(true & false, UNKNOWN, true.astype(np.int64))
+        term[now] = _both(term[now], value)
+    return VALUE[_either(done[0], term[0])]
 
 
 def _either(one: Bits, other: Bits) -> Bits:
-    return np.stack((one[0] | other[0], one[1] & other[1]))
+    return (one | other) & IS_TRUE | one & other & IS_FALSE
 
 
 def _both(one: Bits, other: Bits) -> Bits:
-    return np.stack((one[0] & other[0], one[1] | other[1]))
+    return one & other & IS_TRUE | (one | other) & IS_FALSE
+
+
+def neighbours(tokens: Tokens) -> Int[np.ndarray, "batch pair"]:
+    """How often each pair of characters stands side by side."""
+    pairs = tokens[:, :-1] * len(WORDS) + tokens[:, 1:]
+    kinds = len(WORDS) ** 2
+    each = np.arange(len(tokens))[:, None] * kinds + pairs
+    return np.bincount(each.reshape(-1), minlength=len(tokens) * kinds).reshape(-1, kinds)
 
 
 def twins(
@@ -155,26 +181,41 @@ def twins(
 ) -> tuple[Tokens, Bool[np.ndarray, " batch"]]:
     """For each expression one of the other value, with the same characters on every level.
 
-    The constants of a level change places among themselves, and so do its operators; parentheses,
-    negations and the outermost `held` levels stay. What has no such twin, or shows none in `tries`
-    random orders, is marked False.
+    It has the same pairs of neighbours too: constants change places where they stand between the
+    same two characters, and so do operators; parentheses, negations and the outermost `held`
+    levels stay. What has no such twin, or shows none in `tries` random orders, is marked False.
     """
     level = nesting(tokens)
-    places = np.arange(tokens.shape[1])
-    constant = (tokens == TRUE) | (tokens == FALSE)
-    moves = (constant | (tokens == AND) | (tokens == OR)) & (level > held)
-    group = np.where(moves, 2 * level + constant, 2 * level.max(initial=0) + 2 + places)
-    ordered = group.argsort(1, kind="stable")
     found = np.zeros(len(tokens), bool)
-    result, value = tokens.copy(), evaluate(tokens)
+    result, walk, value = tokens.copy(), tokens.copy(), evaluate(tokens)
     for _ in range(tries):
         rows = np.flatnonzero(~found)
-        if not len(rows):
-            break
-        mixed = (group[rows] + rng.random((len(rows), len(places)))).argsort(1)
-        tried = np.empty_like(tokens[rows])
-        np.put_along_axis(tried, ordered[rows], np.take_along_axis(tokens[rows], mixed, 1), 1)
+        tried = walk[rows]
+        for kind in ((TRUE, FALSE), (AND, OR)):
+            moves = ((tried == kind[0]) | (tried == kind[1])) & (level[rows] > held)
+            tried = _reordered(tried, level[rows], moves, rng)
+        moved = np.flatnonzero((tried != walk[rows]).any(1))
+        rows, tried = rows[moved], tried[moved]
+        walk[rows] = tried
         other = evaluate(tried) != value[rows]
         result[rows[other]] = tried[other]
         found[rows[other]] = True
     return result, found
+
+
+def _reordered(
+    tokens: Tokens, level: Tokens, moves: Bool[np.ndarray, "batch pos"], rng: np.random.Generator
+) -> Tokens:
+    """Characters at some places change places in their row, between equal neighbours on a level.
+
+    None of the places is beside another.
+    """
+    row, at = np.nonzero(moves)
+    left, right = tokens[row, at - 1], tokens[row, (at + 1) % tokens.shape[1]]
+    group = row * (level.max(initial=0) + 1) + level[row, at]
+    group = (group * len(WORDS) + left) * len(WORDS) + right
+    home = group.argsort(kind="stable")
+    order = (group * CHANCE + rng.integers(CHANCE, size=len(group))).argsort(kind="stable")
+    result = tokens.copy()
+    result[row[home], at[home]] = tokens[row[order], at[order]]
+    return result

@@ -9,12 +9,13 @@ it has the right parity. Facts on other people distract.
               in more than four of five rows.
     matched   the distractors are a second chain, up and down like the first, and up to two pairs
               of siblings. Rows come in twos, one true and one false, which ask about the same
-              relation and have as many parents, children and siblings: where one row's first
-              chain goes up more often, its second does so less. From depth 3, chains begin
-              with a parent and end with a child, so that the facts on the two people asked
-              about are alike too, and so is how often people are named. What remains
-              to be told apart lies in following facts from the people asked about, or in how
-              three or more facts join; at depth 2 the two facts next to these people are the chain.
+              relation, name the same people in the same order, and have as many parents, children
+              and siblings: where one row's first chain goes up more often, its second does so
+              less. From depth 3, chains begin with a parent and end with a child, so that the facts
+              on the two people asked about are alike too, and all local features are equal. What
+              remains to be told apart lies in following facts from the people asked about, or in
+              how three or more facts join. At depth 2 there is no such control: the facts next to
+              these people are the chain, so that looking at them is the reasoning.
 
 No two rows are equal. Depth is the number of facts in the first chain.
 """

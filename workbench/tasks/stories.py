@@ -9,7 +9,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
 from workbench.tasks.batch import NONE
 from workbench.tasks.family import FURTHEST, NAMES, WORDS
@@ -119,7 +119,7 @@ def paper_stories(depth: int, n: int, max_length: int, rng: np.random.Generator)
     chosen = np.where(abs(lies) <= FURTHEST, rng.random(lies.shape), -1).argmax(1)
     asked = np.where(answer == 1, generations, lies[np.arange(n), chosen])
     query = np.stack((people[:, 0], asked, people[:, depth]), 1)
-    return _shuffled(facts, there, query, answer, rng)
+    return _shuffled(facts, there, query, answer, rng.random(there.shape))
 
 
 def _strangers(
@@ -145,7 +145,7 @@ def matched_stories(depth: int, n: int, max_length: int, rng: np.random.Generato
     twos = -(-n // 2)
     shape = rng.integers(len(_shapes(depth, max_length)), size=twos)
     choice = rng.random(twos)
-    people = _people(2 * twos, rng)
+    people = np.repeat(_people(twos, rng), 2, 0)
     longest = depth + max(SECOND_CHAINS) + max(SIBLINGS)
     facts = np.zeros((2 * twos, longest, 3), np.int64)
     there = np.zeros((2 * twos, longest), bool)
@@ -165,7 +165,8 @@ def matched_stories(depth: int, n: int, max_length: int, rng: np.random.Generato
         there[rows, :n_facts] = True
         asked = np.repeat(2 * ups[:, 0, 0] - depth, 2)
         query[rows] = np.stack((own[:, 0], asked, own[:, depth]), 1)
-    return _shuffled(facts[:n], there[:n], query[:n], 1 - np.arange(n) % 2, rng)
+    luck = np.repeat(rng.random((twos, longest)), 2, 0)  # two rows tell their facts in one order
+    return _shuffled(facts[:n], there[:n], query[:n], 1 - np.arange(n) % 2, luck[:n])
 
 
 def _siblings(people: Int[np.ndarray, "batch person"], n_pairs: int) -> Facts:
@@ -178,9 +179,10 @@ def _shuffled(
     there: Bool[np.ndarray, "batch fact"],
     query: Int[np.ndarray, "batch 3"],
     answer: Rows,
-    rng: np.random.Generator,
+    luck: Float[np.ndarray, "batch fact"],
 ) -> Stories:
-    order = np.where(there, rng.random(there.shape), 2).argsort(1)
+    """The stories with their facts in the order of numbers below 1."""
+    order = np.where(there, luck, 2).argsort(1)
     return Stories(np.take_along_axis(facts, order[..., None], 1), there.sum(1), query, answer)
 
 

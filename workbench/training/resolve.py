@@ -75,7 +75,7 @@ def with_trained_loops(cfg: LoopTableConfig, loops: str | list[int]) -> LoopTabl
 
 
 def check_parts(cfg: ModelConfig, task: Task) -> None:
-    """Refuse a perception or a readout that the task's questions do not serve."""
+    """Refuse a perception or a readout that the task's questions or each other do not serve."""
     perception, own_perception = (
         part(PERCEPTIONS, name, "perception") for name in (cfg.perception, task.perception)
     )
@@ -90,6 +90,11 @@ def check_parts(cfg: ModelConfig, task: Task) -> None:
         raise ConfigError(
             f"the task answers {answers}, which readout {cfg.readout!r} does not give; "
             f"{task.readout!r} does"
+        )
+    if cfg.perception == "causal" and cfg.readout == "cls":
+        raise ConfigError(
+            "readout 'cls' reads the first position, which sees no other under perception "
+            f"'causal'; {task.perception!r} lets it see all"
         )
 
 

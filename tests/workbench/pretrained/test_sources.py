@@ -12,6 +12,17 @@ from workbench.config import ConfigError
 from workbench.pretrained import PretrainedError, from_pretrained
 
 TOKENS = torch.randint(53, (2, 10), generator=torch.Generator().manual_seed(1))
+IN_A_LAYER = {  # of the llama in a GGUF file, as llama.cpp names them
+    "attn_norm": (16,),
+    "attn_q": (16, 16),
+    "attn_k": (8, 16),
+    "attn_v": (8, 16),
+    "attn_output": (16, 16),
+    "ffn_norm": (16,),
+    "ffn_gate": (24, 16),
+    "ffn_up": (24, 16),
+    "ffn_down": (16, 24),
+}
 
 
 def refusal(source, **options):
@@ -57,18 +68,7 @@ def gguf(tmp_path):
     writer.add_eos_token_id(51)
     shapes = {"token_embd": (53, 16), "output": (53, 16), "output_norm": (16,)}
     for layer in range(2):
-        inside = {
-            "attn_norm": (16,),
-            "attn_q": (16, 16),
-            "attn_k": (8, 16),
-            "attn_v": (8, 16),
-            "attn_output": (16, 16),
-            "ffn_norm": (16,),
-            "ffn_gate": (24, 16),
-            "ffn_up": (24, 16),
-            "ffn_down": (16, 24),
-        }
-        shapes |= {f"blk.{layer}.{name}": shape for name, shape in inside.items()}
+        shapes |= {f"blk.{layer}.{name}": shape for name, shape in IN_A_LAYER.items()}
     for name, shape in shapes.items():
         writer.add_tensor(
             f"{name}.weight", (1 - len(shape) // 2 + 0.3 * torch.randn(shape)).numpy()

@@ -1,10 +1,12 @@
 """Boolean expressions against Python's own reading of them, and the twins against counting."""
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from workbench.config import ConfigError
 from workbench.tasks import build_task
@@ -146,6 +148,45 @@ def test_twins_differ_in_value_and_not_in_any_count_of_a_level(matched, split):
                 for b in (one, other)
             )
             assert (count == same).all()
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_twins_have_the_same_local_features_and_pairs_of_neighbours(matched, split):
+    one, other = pairs(matched, split)
+    features = [matched.local_features(batch) for batch in (one, other)]
+    for name, values in features[0].items():
+        assert (values == features[1][name]).all(), name
+    for text, twin in zip(texts(matched, one), texts(matched, other), strict=True):
+        assert Counter(pairwise(text)) == Counter(pairwise(twin))
+
+
+def test_all_features_together_say_nothing_of_matched_expressions(matched):
+    features = {
+        split: np.stack(list(matched.local_features(matched.split(split)).values()), 1)
+        for split in ("train", "test")
+    }
+    trees = HistGradientBoostingClassifier(max_iter=20, early_stopping=False, random_state=0)
+    trees.fit(features["train"], matched.split("train").answer.numpy())
+    batch = matched.split("test")
+    right = trees.predict(features["test"]) == batch.answer.numpy()
+    for depth in batch.depth.unique().tolist():
+        assert right[batch.depth.numpy() == depth].mean() == 0.5
+
+
+def test_matched_expressions_of_depth_1_are_few_and_repeat_in_train_alone():
+    depths = dict(train_depths=[1], valid_depths=[2], test_depths=[2])
+    task = build_task("boolean", version="matched", n_train=500, n_valid=2, n_test=2, **depths)
+    assert len(set(texts(task, task.split("train")))) <= 12
+    task = build_task(
+        "boolean",
+        version="matched",
+        n_train=2,
+        n_valid=2,
+        n_test=14,
+        **depths | {"test_depths": [1]},
+    )
+    with pytest.raises(ValueError, match="14 different expressions of depth 1"):
+        task.split("test")
 
 
 @pytest.mark.parametrize("split", ["train", "test"])

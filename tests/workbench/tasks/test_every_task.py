@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +23,28 @@ CASES = {
         "kinship": dict(n_train=9, n_valid=4, n_test=6),
     }.items()
 }
-WITH_FEATURES = [case for case, (name, _) in CASES.items() if "hop" not in name]
+WITH_FEATURES = [case for case in CASES if ", " in case]
+FILES = Path(__file__).parents[2] / "data" / "worded"
+CASES |= {
+    f"prosqa in {wording}": ("prosqa", dict(n_train=20, n_valid=5, n_test=8, wording=wording))
+    for wording in ("sentences", "arrows")
+}
+CASES |= {
+    "gsm8k": (
+        "gsm8k",
+        dict(
+            train_file=str(FILES / "gsm8k_excerpt.jsonl"),
+            test_file=str(FILES / "gsm8k_excerpt.jsonl"),
+        ),
+    ),
+    "hotpotqa": (
+        "hotpotqa",
+        dict(
+            train_file=str(FILES / "hotpotqa_invented.json"),
+            test_file=str(FILES / "hotpotqa_invented.json"),
+        ),
+    ),
+}
 PRINT_BYTES = """
 import hashlib
 from dataclasses import fields

@@ -198,10 +198,17 @@ def test_matched_stories_look_alike_to_whoever_follows_no_fact(matched):
         deep = (batch.depth[::2] > 2).numpy()
         assert (batch.answer[::2] == 1).all() and (batch.answer[1::2] == 0).all()
         for name, values in features.items():
-            if not name.startswith("place of"):
-                on = "fact on" in name  # at depth 2 the two facts are all there is to follow
-                rows = deep if on else np.ones_like(deep)
-                assert (values[::2] == values[1::2])[rows].all(), name
+            on = name.startswith("fact on")  # at depth 2 the two facts are all there is to follow
+            rows = deep if on else np.ones_like(deep)
+            assert (values[::2] == values[1::2])[rows].all(), name
+
+
+def test_matched_stories_name_the_same_people_in_the_same_order(matched):
+    relations = {"parent", "child", "sibling"}
+    for row in zip(*(iter(matched.examples(matched.split("test"))),) * 2, strict=True):
+        one, other = (example["question"].split() for example in row)
+        differ = [{a, b} for a, b in zip(one, other, strict=True) if a != b]
+        assert differ and all(words <= relations for words in differ)
 
 
 def test_shortcuts_of_matched_stories_are_at_chance_from_depth_3():

@@ -1,0 +1,147 @@
+"""One call of an edit's hook: what it is shown, and which of it an edit acts on.
+
+A model that thinks shows a pass at a time, or under a plain hook the whole sequence once a pass.
+An edit of a place of its sequence comes to the same on both ways: a whole sequence is edited in the
+parts that its passes run.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from workbench.config import ConfigError
+from workbench.hooks import PER_QUERY, HookPoint, LoopClock
+from workbench.models.passes import Passes
+
+
+@dataclass(frozen=True, eq=False)
+class Firing:
+    """Where a forward pass is as a hook is called, and what the hook is shown."""
+
+    place: str
+    clock: LoopClock
+    tokens: Bool[Tensor, "batch pos"] | None = None
+    """Which positions hold tokens and no padding, in models that loop."""
+    columns: Int[Tensor, "batch width"] | None = None
+    """In models that think: which columns of the sequence are shown; −1 is filling."""
+
+    @property
+    def by_query(self) -> bool:
+        """Whether the place has heads first: [batch head query_pos key_pos]."""
+        return self.place.endswith(PER_QUERY)
+
+    def real(self, tensor: Tensor) -> Bool[Tensor, "*axes"]:
+        """What of a tensor counts, in a shape that broadcasts to its own.
+
+        Padding and filling do not, nor do rows that have no such loop or thought.
+        """
+        real = self.tokens if self.columns is None else self.columns >= 0
+        axis = 2 if self.by_query else 1
+        if real is None or tensor.ndim < 3 or tensor.shape[axis] != real.shape[1]:
+            real = torch.ones(len(tensor), 1, dtype=torch.bool, device=tensor.device)
+        if self.columns is None and self.clock.loop is not None:
+            real = real & cast(Tensor, self.clock.valid)[self.clock.loop][:, None]
+        if self.by_query:
+            return real[:, None, :, None]
+        return real.view(*real.shape, *[1] * (tensor.ndim - 2))
+
+
+Change = Callable[[Tensor, Firing], Tensor]
+
+
+class SequenceHook:
+    """An edit of a place that a model which thinks runs once for every position.
+
+    `loops` are passes: 0 is what comes before a row's first thought, j its thought j − 1 and what
+    comes before the next. Tokens that a generation appends are of the last.
+    """
+
+    by_pass = True
+
+    def __init__(
+        self,
+        place: str,
+        loops: list[int] | None,
+        chosen: Bool[Tensor, "batch pos"] | None,
+        change: Change,
+    ) -> None:
+        self.place = place
+        self.loops = loops
+        self.chosen = chosen
+        self.change = change
+
+    def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
+        clock = hook.clock
+        passes = cast(Passes, clock.passes)
+        self._check_loops(passes)
+        if clock.columns is not None:
+            return self._edit(tensor, clock, clock.columns)
+        axis = 2 if self.place.endswith(PER_QUERY) else 1
+        width = tensor.shape[axis]
+        by_position = tensor.movedim(axis, 1)
+        for columns in _parts(passes, width, clock.given):
+            shown = _take(by_position, columns).movedim(1, axis)
+            edited = self._edit(shown, clock, columns).movedim(axis, 1)
+            rows, at = (columns >= 0).nonzero(as_tuple=True)
+            by_position = by_position.index_put((rows, columns[rows, at]), edited[rows, at])
+        return by_position.movedim(1, axis)
+
+    def _edit(self, tensor: Tensor, clock: LoopClock, columns: Tensor) -> Tensor:
+        """What a part becomes, of which columns are shown."""
+        acts = self._acts(cast(Passes, clock.passes), columns, clock.given)
+        changed = self.change(tensor, Firing(self.place, clock, columns=columns))
+        return where(acts, changed, tensor, self.place)
+
+    def _acts(self, passes: Passes, columns: Tensor, given: int | None) -> Tensor:
+        """Which of the columns the edit acts on."""
+        acts = columns >= 0
+        if self.chosen is not None:
+            known = columns < min(given or self.chosen.shape[1], self.chosen.shape[1])
+            acts = acts & known & _take(self.chosen, torch.where(known, columns, -1))
+        if self.loops is not None:
+            known = columns < passes.positions.shape[1]
+            own = _take(passes.own_pass, torch.where(known, columns, -1))
+            own = torch.where(known, own, passes.n_thoughts[:, None])
+            acts = acts & torch.isin(own, torch.tensor(self.loops, device=own.device))
+        return acts
+
+    def _check_loops(self, passes: Passes) -> None:
+        if self.loops is not None and not {*self.loops} & {*range(passes.n + 1)}:
+            asked = ", ".join(map(str, self.loops)) or "none"
+            raise ConfigError(
+                f"the edit at {self.place} asks for pass {asked}; {passes.n} thoughts make "
+                f"{passes.n + 1} passes, numbered 0 to {passes.n}"
+            )
+
+
+def where(chosen: Tensor, changed: Tensor, tensor: Tensor, place: str) -> Tensor:
+    """`changed` at the chosen rows and positions, `tensor` elsewhere.
+
+    Raises:
+        ConfigError: The place has no position axis.
+    """
+    if not place.endswith(PER_QUERY) and tensor.shape[:2] != chosen.shape:
+        raise ConfigError(f"{place} has no positions to choose from; leave positions out")
+    if place.endswith(PER_QUERY):
+        return torch.where(chosen[:, None, :, None], changed, tensor)
+    return torch.where(chosen.view(*chosen.shape, *[1] * (tensor.ndim - 2)), changed, tensor)
+
+
+def _take(by_position: Tensor, columns: Tensor) -> Tensor:
+    """`[batch pos …]` at some columns of each row; the first one stands for filling."""
+    rows = torch.arange(len(columns), device=columns.device)[:, None]
+    return by_position[rows, columns.clamp(min=0)]
+
+
+def _parts(passes: Passes, width: int, given: int | None) -> Iterator[Tensor]:
+    """Columns of the parts in which a sequence is edited: its passes, then what was appended."""
+    given = width if given is None else given
+    for columns in passes.columns:
+        yield torch.where(columns < given, columns, -1)
+    if given < width:
+        appended = torch.arange(given, width, device=passes.positions.device)
+        yield appended.expand(len(passes.positions), -1)

@@ -1,0 +1,54 @@
+"""An edit of what one thought hands to the next: a training-free mix of successive thoughts."""
+
+from typing import Literal, cast
+
+from pydantic import model_validator
+from torch import Tensor
+
+from workbench.config import ConfigError
+from workbench.edits.base import THOUGHT, CompiledHooks, Edit, thinking
+from workbench.hooks import HookPoint, loop_of
+from workbench.models.base import LatentModel
+from workbench.tasks.batch import Batch
+
+
+class Mix(Edit):
+    """Mix every thought with the one before it, as that was fed: h'ₜ ← (1−α)·h'ₜ + α·h'ₜ₋₁.
+
+    A fixed scalar at inference, nothing trained: Wang et al. 2024, as AGCLR (arXiv 2606.07720,
+    section 2) describes it. The first thought has none before it and stays as it is.
+    """
+
+    do: Literal["mix"] = "mix"
+    alpha: float = 0.5
+
+    @model_validator(mode="after")
+    def _check_everywhere(self) -> "Mix":
+        if self.positions is not None:
+            raise ValueError("mix: a thought has no positions; leave positions out")
+        if self.loops is not None and min(self.loops, default=0) < 1:
+            raise ValueError("mix: thought 0 has none before it; name loops from 1 on")
+        return self
+
+    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+        thinking(self, model)
+        held: dict[str, Tensor] = {}
+
+        def mix(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
+            loop = cast(int, loop_of(hook))
+            self._check_loops(hook.clock.n_loops - 1)
+            if loop and (self.loops is None or loop in self.loops):
+                tensor = (1 - self.alpha) * tensor + self.alpha * held["thought"]
+            held["thought"] = tensor
+            return tensor
+
+        return [(THOUGHT, mix)]
+
+    def _check_loops(self, n_thoughts: int) -> None:
+        if n_thoughts < 2:
+            raise ConfigError("mix acts between two thoughts; these rows have one at most")
+        if self.loops is not None and min(self.loops) >= n_thoughts:
+            raise ConfigError(
+                f"mix: there is no thought {min(self.loops)}; these rows have {n_thoughts}, "
+                f"numbered 0 to {n_thoughts - 1}"
+            )
