@@ -163,20 +163,16 @@ def thought_search_tree(
     if not isinstance(task, Prosqa):
         raise ValueError("only questions of prosqa have a graph that thoughts may search")
     graphs = [cast(Graph, problem.facts["graph"]) for problem in problems]
-    most = task.layout.n_fillers
-    layouts = [task.layout.with_fillers(k) for k in range(most + 1)]
-    done = [k // task.layout.thoughts_per_step for k in range(most + 1)]
+    done = [k // task.layout.thoughts_per_step for k in range(task.layout.n_fillers + 1)]
     nodes = nodes_of(graphs, [step + (part == "end") for step in done])
-    steps = NextSteps(task, graphs)
-    twin = model.untrained()
+    steps, twin = NextSteps(task, graphs), model.untrained()
     raw, fresh, words = [], [], []
-    for layout in layouts:
-        rows = relaid(model, task, problems, layout)
+    for k in range(len(done)):
+        rows = relaid(model, task, problems, task.layout.with_fillers(k))
         raw.append(steps.probabilities(model, rows).sum(1 if part == "end" else 2))
         fresh.append(steps.probabilities(twin, rows).sum(1 if part == "end" else 2))
         words.append(speak(model, task, rows))
     value = _renormalised(torch.stack(raw), nodes)
-    first = graphs[0]
     return ThoughtSearchTree(
         value=value,
         said=torch.stack(raw).sum(-1),
@@ -184,10 +180,7 @@ def thought_search_tree(
         **_by_height(value, nodes),
         **_paths(task, problems, words),
         **nodes.of_first(),
-        names=first.names,
-        root=first.root,
-        target=first.target,
-        wrong=first.wrong,
+        **{name: getattr(graphs[0], name) for name in ("names", "root", "target", "wrong")},
         words=tuple(said[0] for said in words),
         part=part,
         steps_replaced=tuple(done),
