@@ -162,9 +162,7 @@ def compare(
     first = cast(WordedTask, run.task)
     split = split or first.default_split
     numbers = numbers_of(first, split, rows)
-    models = [cast(ThoughtModel, one.model) for one in runs]
-    tasks = [task_for(one, run) for one in runs]
-    pairs = list(zip(models, tasks, strict=True))
+    pairs = [(cast(ThoughtModel, one.model), task_for(one, run)) for one in runs]
     right = torch.stack([rights(model, task, split, numbers) for model, task in pairs])
     twins = None
     if split == "test" and SWAPPED in first.split_names:

@@ -196,17 +196,14 @@ def cost(
     first = cast(WordedTask, run.task)
     split = split or first.default_split
     numbers = numbers_of(first, split, rows)
-    tasks = [task_for(one, run) for one in runs]
-    most = max(task.layout.n_fillers for task in tasks)
-    ways: list[Way] = []
-    for index, (one, task) in enumerate(zip(runs, tasks, strict=True)):
-        speaker = Speaker(cast(ThoughtModel, one.model), task, split, numbers)
-        ways += _ways(index, speaker, most)
-    times = torch.tensor(
-        latencies([w.model for w in ways], [w.spent for w in ways], timed, repeats)
-    )
-    says_all = (i for i, w in enumerate(ways) if w.words == ALL and not tasks[w.run].layout.skipped)
-    base = next(says_all, max(i for i, w in enumerate(ways) if w.run == 0))
+    speakers = [
+        Speaker(cast(ThoughtModel, one.model), task_for(one, run), split, numbers) for one in runs
+    ]
+    most = max(speaker.task.layout.n_fillers for speaker in speakers)
+    ways = [way for i, speaker in enumerate(speakers) for way in _ways(i, speaker, most)]
+    models, spent = [way.model for way in ways], [way.spent for way in ways]
+    times = torch.tensor(latencies(models, spent, timed, repeats))
+    base = _reference(ways, speakers)
     guess, guessed = best_guess(first, split)
     middle = times.median(1).values
     return Cost(
@@ -222,6 +219,18 @@ def cost(
         split=split,
         n=len(numbers),
     )
+
+
+def _reference(ways: Sequence[Way], speakers: Sequence[Speaker]) -> int:
+    """The first way that says all steps, or else the first run's own."""
+    layouts = [speakers[way.run].task.layout for way in ways]
+    pairs = enumerate(zip(ways, layouts, strict=True))
+    whole = (
+        i
+        for i, (way, layout) in pairs
+        if way.words == ALL and not (layout.n_fillers or layout.skipped or layout.skipped_tokens)
+    )
+    return next(whole, max(i for i, way in enumerate(ways) if way.run == 0))
 
 
 def _ways(index: int, speaker: Speaker, most: int) -> list[Way]:

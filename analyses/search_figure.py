@@ -130,6 +130,18 @@ def search_figure(found: "ThoughtSearchTree") -> go.Figure:
         _curve(figure, x, parts, name, line, at)
         _control(figure, x, found.mass_untrained[:, kind].tolist(), COLOURS[kind], "dot", at)
     _draw_heights(figure, found)
+    _draw_paths(figure, found, x)
+    legend_line(figure, "control: untrained twin", "dot", CONTROL)
+    figure.update_layout(barmode="stack", legend_traceorder="normal")
+    for row, col in ((1, 1), (1, 2), (2, 2)):
+        figure.update_xaxes(title="thoughts", dtick=1, row=row, col=col)
+    figure.update_xaxes(title="edges to the nearest leaf", dtick=1, row=2, col=1)
+    figure.update_yaxes(range=[-0.02, 1.05])
+    what = "end" if found.part == "end" else "beginning"
+    return styled(figure, f"Values of concepts as the {what} of the next step", height=760)
+
+
+def _draw_paths(figure: go.Figure, found: "ThoughtSearchTree", x: list[float]) -> None:
     for number, name in enumerate(CLASSES):
         if not bool(found.paths[:, number].any()):
             continue
@@ -147,14 +159,6 @@ def search_figure(found: "ThoughtSearchTree") -> go.Figure:
             row=2,
             col=2,
         )
-    legend_line(figure, "control: untrained twin", "dot", CONTROL)
-    figure.update_layout(barmode="stack", legend_traceorder="normal")
-    for row, col in ((1, 1), (1, 2), (2, 2)):
-        figure.update_xaxes(title="thoughts", dtick=1, row=row, col=col)
-    figure.update_xaxes(title="edges to the nearest leaf", dtick=1, row=2, col=1)
-    figure.update_yaxes(range=[-0.02, 1.05])
-    what = "end" if found.part == "end" else "beginning"
-    return styled(figure, f"Values of concepts as the {what} of the next step", height=760)
 
 
 def _draw_heights(figure: go.Figure, found: "ThoughtSearchTree") -> None:

@@ -153,15 +153,7 @@ def stage_curve(
     first = cast(WordedTask, run.task)
     split = VALID if source == "history" else split or first.default_split
     numbers = numbers_of(first, split, rows)
-    points = []
-    for number, one in enumerate(runs):
-        for best in best_of_stages(one, kept=source == "asked"):
-            if source == "asked":
-                right = _asked(one, run, best, split, numbers)
-                share, n = float(right.float().mean()), len(right)
-            else:
-                share, n = best.accuracy, min(one.recipe.training.measure.n, len(numbers))
-            points.append((number, best, share, n))
+    points = _points(runs, split, numbers, source)
     guess, guessed = best_guess(first, split)
     ends = [wilson(round(share * n), n) for _, _, share, n in points]
     return StageCurve(
@@ -179,6 +171,22 @@ def stage_curve(
         guess_accuracy=guessed,
         source=source,
     )
+
+
+def _points(
+    runs: Sequence[Run], split: str, numbers: Sequence[int], source: Source
+) -> list[tuple[int, Best, float, int]]:
+    """The best of each stage of each run: the run's number, accuracy, and of how many questions."""
+    points = []
+    for number, run in enumerate(runs):
+        for best in best_of_stages(run, kept=source == "asked"):
+            if source == "asked":
+                right = _asked(run, runs[0], best, split, numbers)
+                points.append((number, best, float(right.float().mean()), len(right)))
+            else:
+                n = min(run.recipe.training.measure.n, len(numbers))
+                points.append((number, best, best.accuracy, n))
+    return points
 
 
 def best_of_stages(run: Run, kept: bool) -> list[Best]:

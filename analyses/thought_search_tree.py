@@ -75,11 +75,11 @@ class ThoughtSearchTree(Result):
     """Share of each class of paths among what is said after each number of thoughts."""
     paths_low: Float[Tensor, "thought path"]
     paths_high: Float[Tensor, "thought path"]
-    adjacency: Bool[Tensor, "start end"]
+    adjacency: Bool[Tensor, "own own"]
     """Of the first question: its graph."""
-    distance: Int[Tensor, " node"]
+    distance: Int[Tensor, " own"]
     """Edges from its root; −1 out of reach."""
-    right: Bool[Tensor, " node"]
+    right: Bool[Tensor, " own"]
     """On a shortest way from root to target."""
     names: tuple[str, ...]
     root: int
@@ -163,20 +163,16 @@ def thought_search_tree(
     if not isinstance(task, Prosqa):
         raise ValueError("only questions of prosqa have a graph that thoughts may search")
     graphs = [cast(Graph, problem.facts["graph"]) for problem in problems]
-    most = task.layout.n_fillers
-    layouts = [task.layout.with_fillers(k) for k in range(most + 1)]
-    done = [k // task.layout.thoughts_per_step for k in range(most + 1)]
+    done = [k // task.layout.thoughts_per_step for k in range(task.layout.n_fillers + 1)]
     nodes = nodes_of(graphs, [step + (part == "end") for step in done])
-    steps = NextSteps(task, graphs)
-    twin = model.untrained()
+    steps, twin = NextSteps(task, graphs), model.untrained()
     raw, fresh, words = [], [], []
-    for layout in layouts:
-        rows = relaid(model, task, problems, layout)
+    for k in range(len(done)):
+        rows = relaid(model, task, problems, task.layout.with_fillers(k))
         raw.append(steps.probabilities(model, rows).sum(1 if part == "end" else 2))
         fresh.append(steps.probabilities(twin, rows).sum(1 if part == "end" else 2))
         words.append(speak(model, task, rows))
     value = _renormalised(torch.stack(raw), nodes)
-    first = graphs[0]
     return ThoughtSearchTree(
         value=value,
         said=torch.stack(raw).sum(-1),
@@ -184,10 +180,7 @@ def thought_search_tree(
         **_by_height(value, nodes),
         **_paths(task, problems, words),
         **nodes.of_first(),
-        names=first.names,
-        root=first.root,
-        target=first.target,
-        wrong=first.wrong,
+        **{name: getattr(graphs[0], name) for name in ("names", "root", "target", "wrong")},
         words=tuple(said[0] for said in words),
         part=part,
         steps_replaced=tuple(done),
@@ -247,7 +240,7 @@ def _paths(task: Prosqa, problems: Sequence[Problem], words: Sequence[Sequence[s
         for problem, text in zip(problems, said, strict=True):
             graph = cast(Graph, problem.facts["graph"])
             right = task.score(problem, task.answer_in(text)).right
-            before = text.rpartition(ANSWER)[0] if ANSWER in text else text
+            before = text.partition(ANSWER)[0]
             found.append(path_class(graph, before, right))
         n = len(found)
         counts = [found.count(name) for name in CLASSES]
