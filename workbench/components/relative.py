@@ -26,5 +26,6 @@ class RelativeBias(nn.Module):
     ) -> Float[Tensor, "rows head query key"]:
         """The bias of each query for each key; for the queries' own positions by default."""
         keys = positions if keys is None else keys
-        distance = (positions[:, :, None] - keys[:, None, :]).clamp(min=0)
+        # Filling among the keys, which nothing looks at, may seem further off than any position
+        distance = (positions[:, :, None] - keys[:, None, :]).clamp(0, self.b.shape[1] - 1)
         return self.b[:, distance].transpose(0, 1)

@@ -121,7 +121,7 @@ class WordedLessons(Lessons):
             for split in cfg.measure.splits or ("valid",)
         }
 
-    def batch(self, number: int) -> Batch:
+    def batch(self, number: int) -> WordedBatch:
         size = self.cfg.batch_size
         numbers = self.order.places(number * size, size).tolist()
         rng = np.random.default_rng([self.seed, zlib.crc32(b"layout"), number])

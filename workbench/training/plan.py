@@ -1,13 +1,19 @@
 """What a recipe would do, before it does it."""
 
 from pathlib import Path
+from typing import cast
 
-from workbench.instruments.flops import weights_in_products
+from workbench.instruments.flops import forward_flops, weights_in_products
 from workbench.models import build_model, model_config
+from workbench.models.base import LatentModel
 from workbench.models.depth import DepthModel
+from workbench.models.thought import ThoughtModel
 from workbench.recipe import Recipe
 from workbench.recurrence.discrete import MixDecoded, Reembed
 from workbench.recurrence.update import GatedUpdate
+from workbench.tasks import Task
+from workbench.tasks.worded.task import WordedTask
+from workbench.training.lessons import WordedLessons
 from workbench.training.resolve import resolve
 from workbench.training.stream import BatchStream
 from workbench.training.trainer import is_saved
@@ -17,25 +23,48 @@ def plan(recipe: Recipe, folder: Path) -> str:
     """The resolved recipe, and what it amounts to: parameters, operations, epochs, bytes."""
     task, resolved = resolve(recipe)
     model = build_model(model_config(resolved.model))
-    assert isinstance(model, DepthModel)
     cfg = resolved.training
-    stream = BatchStream(task, cfg.mixture, cfg.batch_size, resolved.seed)
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     saved = sum(is_saved(cfg.save, step) for step in range(cfg.steps)) + 1
     megabytes = (saved * 2 + 4) * n_parameters / 1e6
-    tokens = int(stream.batch(0).length.sum())
-    loops = sum(cfg.loops) / 2 if isinstance(cfg.loops, list) else None
-    flops = cfg.steps * tokens * flops_per_token(model, loops)
+    work = _of_words if isinstance(task, WordedTask) else _of_loops
+    epochs, flops = work(task, model, resolved)
     rows = "; ".join(f"{split} {len(batch):,}" for split, batch in task.splits.items())
     return (
         f"{resolved.to_yaml()}\n"
         f"# writes to      {folder}\n"
         f"# parameters     {n_parameters:,}\n"
         f"# rows           {rows}\n"
-        f"# epochs         {stream.epoch(cfg.steps):.0f} of {stream.main_split}\n"
+        f"# epochs         {epochs}\n"
         f"# operations     {flops:.2e}, forward and backward\n"
         f"# saved weights  {saved} steps, {megabytes:.1f} MB in all"
     )
+
+
+def _of_loops(task: Task, model: LatentModel, recipe: Recipe) -> tuple[str, float]:
+    """Epochs in words, and operations in all, of a model that loops."""
+    cfg = recipe.training
+    stream = BatchStream(task, cfg.mixture, cfg.batch_size, recipe.seed)
+    tokens = int(stream.batch(0).length.sum())
+    loops = sum(cfg.loops) / 2 if isinstance(cfg.loops, list) else None
+    flops = cfg.steps * tokens * flops_per_token(cast(DepthModel, model), loops)
+    return f"{stream.epoch(cfg.steps):.0f} of {stream.main_split}", flops
+
+
+def _of_words(task: Task, model: LatentModel, recipe: Recipe) -> tuple[str, float]:
+    """Epochs in words, and operations in all, of a model that thinks; from three of its batches."""
+    cfg = recipe.training
+    assert isinstance(task, WordedTask) and isinstance(model, ThoughtModel)
+    lessons = WordedLessons(cfg, task, model, model, recipe.seed)
+    flops = 0.0
+    for number in (0, cfg.steps // 2, cfg.steps - 1):
+        batch = lessons.batch(number)
+        counts = zip(batch.length, batch.n_thoughts, batch.scored.sum(1), strict=True)
+        flops += sum(forward_flops(model, *map(int, row)) for row in counts)
+    stages = len({lessons.stage(number) for number in range(cfg.steps)})
+    words = f"{lessons.epoch(cfg.steps):.0f} of train, in {stages} stage{'s' * (stages > 1)}"
+    # A third of them each; backward costs twice what forward does
+    return words, cfg.steps * flops
 
 
 def flops_per_token(model: DepthModel, n_loops: float | None = None) -> float:
