@@ -154,7 +154,8 @@ def test_what_all_questions_share_is_in_the_control_and_gone_when_centred(make_t
     assert found.above[0, :, 1].tolist() == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)
     assert centred.same[0, 0].tolist() == pytest.approx([1.0, 0.0], abs=1e-6)
     assert centred.other[0, 0, 0] == pytest.approx(-1 / 5)
-    assert "(another question 0.900)" in found.summary()
+    assert "(another question 0.900, untrained 0." in found.summary()
+    assert 0 < found.untrained[0, 1] < 1  # the hooks are the model's, not the twin's
 
 
 def test_one_question_has_no_control_and_no_centre(make_thinking_run):
