@@ -9,9 +9,11 @@ from analyses.analyse import ANALYSES, Analysed, analyse, find
 from analyses.answers import answers
 from analyses.attention import attention
 from analyses.bridge_alignment import bridge_alignment
+from analyses.compare import compare
 from analyses.compute_frontier import compute_frontier
 from analyses.concept_probe import concept_probe
 from analyses.convergence import convergence
+from analyses.cost import cost
 from analyses.gate_maps import gate_maps
 from analyses.gradient_highway import gradient_highway
 from analyses.graph_states import graph_states
@@ -23,7 +25,9 @@ from analyses.realignment import realignment
 from analyses.result import Result
 from analyses.shortcuts import shortcuts
 from analyses.stage_collapse import stage_collapse
+from analyses.stage_curve import stage_curve
 from analyses.thought_count import thought_count
+from analyses.thought_search_tree import thought_search_tree
 from analyses.training_curves import training_curves
 
 __all__ = [
@@ -35,9 +39,11 @@ __all__ = [
     "answers",
     "attention",
     "bridge_alignment",
+    "compare",
     "compute_frontier",
     "concept_probe",
     "convergence",
+    "cost",
     "gradient_highway",
     "graph_states",
     "reached_set",
@@ -50,5 +56,7 @@ __all__ = [
     "shortcuts",
     "stage_collapse",
     "thought_count",
+    "stage_curve",
+    "thought_search_tree",
     "training_curves",
 ]

@@ -12,9 +12,11 @@ from analyses.analysed import Analysed, Provenance
 from analyses.answers import answers
 from analyses.attention import attention
 from analyses.bridge_alignment import bridge_alignment
+from analyses.compare import compare
 from analyses.compute_frontier import compute_frontier
 from analyses.concept_probe import concept_probe
 from analyses.convergence import convergence
+from analyses.cost import cost
 from analyses.gate_maps import gate_maps
 from analyses.gradient_highway import gradient_highway
 from analyses.graph_states import graph_states
@@ -26,7 +28,9 @@ from analyses.realignment import realignment
 from analyses.result import Result
 from analyses.shortcuts import shortcuts
 from analyses.stage_collapse import stage_collapse
+from analyses.stage_curve import stage_curve
 from analyses.thought_count import thought_count
+from analyses.thought_search_tree import thought_search_tree
 from analyses.trained import Trained
 from analyses.training_curves import training_curves
 from workbench.config import ConfigError, nearest
@@ -59,6 +63,10 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "concept_probe": concept_probe,
     "ablation": ablation,
     "thought_count": thought_count,
+    "thought_search_tree": thought_search_tree,
+    "stage_curve": stage_curve,
+    "compare": compare,
+    "cost": cost,
 }
 OF_SPLITS = {
     "bridge_alignment",

@@ -1,7 +1,8 @@
-"""What does each loop answer, and how surely?"""
+"""What does a model answer, and how surely: after each loop, or after each number of thoughts?"""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -10,9 +11,15 @@ from torch import Tensor
 from analyses.labels import literal, loop_labels
 from analyses.parts import in_parts
 from analyses.result import Result
+from analyses.said_answers import SaidAnswers, said_answers
 from analyses.spread import bootstrap
+from workbench.models.base import LatentModel
 from workbench.models.depth import DepthModel
+from workbench.models.thought import ThoughtModel
+from workbench.tasks import Task
 from workbench.tasks.batch import Batch
+from workbench.tasks.worded.problem import Problem
+from workbench.tasks.worded.task import WordedTask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,14 +116,31 @@ class Answers(Result):
 
 
 @torch.no_grad()
-def answers(model: DepthModel, batch: Batch, *, n_loops: int | None = None) -> Answers:
-    """The answer read after each loop, where the task reads it.
+def answers(
+    model: LatentModel,
+    batch: Batch,
+    *,
+    n_loops: int | None = None,
+    task: Task | None = None,
+    problems: Sequence[Problem] = (),
+) -> Answers | SaidAnswers:
+    """The answer read after each loop, where the task reads it; or said after some thoughts.
 
     Args:
         model: The model; hooks that are open on it act.
         batch: Questions.
-        n_loops: Loops to run; by default as many as it was trained with.
+        n_loops: Of a model that loops, the loops to run; by default as many as in training.
+        task: Of a model that thinks, the questions' task: its layout says how many thoughts.
+        problems: Of a model that thinks, the questions in words.
     """
+    if isinstance(model, ThoughtModel):
+        assert isinstance(task, WordedTask)
+        return said_answers(model, task, problems)
+    return loop_answers(cast(DepthModel, model), batch, n_loops)
+
+
+def loop_answers(model: DepthModel, batch: Batch, n_loops: int | None = None) -> Answers:
+    """The answer read after each loop of a model that loops."""
     logits = _by_loop(model, batch, n_loops)
     share = logits.softmax(-1)
     words = model.answers or tuple(map(str, range(logits.shape[-1])))

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from analyses.answers import answers
+from analyses.answers import loop_answers
 from analyses.graph_attention import graph_attention
 from analyses.labels import loop_label
 from analyses.reached_set import WAYS, reached_set
@@ -170,7 +170,7 @@ def graph_states(
     shown = cast(
         GraphBatch, batch[:1] if trained is not None else batch[len(batch) - found.n :][:1]
     )
-    said = answers(model, shown, n_loops=n_loops)
+    said = loop_answers(model, shown, n_loops=n_loops)
     has_attention = PATTERN in model.hook_dict
     n_done = torch.arange(1, found.reached.shape[1] + 1)[:, None]
     reachable = (found.distance >= 0).expand(len(n_done), -1)

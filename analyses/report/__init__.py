@@ -7,9 +7,12 @@ around the tables stand in `checkpoints/about.md`.
 from collections.abc import Iterator
 from pathlib import Path
 
-from analyses.report import depths, hops
+from analyses.report import depths, hops, thoughts
 from workbench.runs import Run, load_run
 from workbench.tasks.hops import HopTask
+from workbench.tasks.worded.task import WordedTask
+
+SECTIONS = {"hops": hops.sections, "yes or no": depths.sections, "words": thoughts.sections}
 
 
 def report(folder: Path) -> str:
@@ -17,11 +20,18 @@ def report(folder: Path) -> str:
     runs = [load_run(path.parent) for path in sorted(folder.glob("*/recipe.yaml"))]
     about = (folder / "about.md").read_text().rstrip()
     parts = [about]
-    for sections, wanted in ((hops.sections, True), (depths.sections, False)):
-        chosen = [run for run in runs if isinstance(run.task, HopTask) is wanted]
+    for kind, sections in SECTIONS.items():
+        chosen = [run for run in runs if kind_of(run) == kind]
         if chosen:
             parts += sections(chosen)
     return "\n".join([*parts, *_made(runs)]) + "\n"
+
+
+def kind_of(run: Run) -> str:
+    """What kind of question a run answers."""
+    if isinstance(run.task, HopTask):
+        return "hops"
+    return "words" if isinstance(run.task, WordedTask) else "yes or no"
 
 
 def _made(runs: list[Run]) -> Iterator[str]:

@@ -146,6 +146,82 @@ def reasoner(make_thinking_run):
     return make
 
 
+STAGED = """
+name: tiny
+task: {name: prosqa, n_train: 32, n_valid: 10, n_test: 20, n_nodes: 10, hops: [2, 3],
+       lengths: balanced, wording: arrows}
+model: {family: coconut, d_model: 16, n_heads: 2, n_layers: 2, d_mlp: 32}
+training: {steps: 8, batch_size: 16, measure: {every: 2, n: 10},
+           curriculum: {method: coconut, epochs_per_stage: 1, max_latent_stage: 2}}
+"""
+
+
+@pytest.fixture(scope="session")
+def make_staged_run(tmp_path_factory):
+    """Train a model that thinks for eight steps, two a stage; each kind once a session."""
+    from workbench.recipe import load_recipe
+    from workbench.runs import load_run
+    from workbench.training import train
+
+    made = {}
+
+    def make(*changes):
+        if changes not in made:
+            folder = tmp_path_factory.mktemp("thinking")
+            (folder / "recipe.yaml").write_text(STAGED)
+            recipe = load_recipe(folder / "recipe.yaml", changes)
+            made[changes] = load_run(train(recipe, folder / "run", quiet=True))
+        return made[changes]
+
+    return make
+
+
+@pytest.fixture
+def plant_words(make_staged_run, tmp_path):
+    """A run whose next token depends on the last one alone, by shares that are planted.
+
+    `shares` says for each word which words follow it how often; words that it does not name are
+    followed by those of `""`. Weights may be planted for single steps, too.
+    """
+    import shutil
+
+    import torch
+
+    from workbench.files import write_tensors
+    from workbench.runs import load_run
+
+    wide = ("model.d_model=128", "model.n_layers=1", "model.tie_embeddings=false")
+
+    def weights(run, shares):
+        ids = run.task.vocabulary.ids
+        planted = {name: torch.zeros_like(t) for name, t in run.model.state_dict().items()}
+        planted["embed.W_E"] = 100 * torch.eye(*planted["embed.W_E"].shape)
+        planted["ln_final.w"] += 1
+        table = planted["unembed.W_U"]  # [d_model d_vocab]; a state is √d_model times one-hot
+        for word, token in ids.items():
+            table[token] = -40 / 128**0.5
+            for after, share in shares.get(word, shares.get("", {})).items():
+                table[token, ids[after]] = torch.tensor(share).log() / 128**0.5
+        return planted
+
+    def make(name, shares, *changes, by_step=()):
+        base = make_staged_run(*wide, *changes)
+        folder = tmp_path / name
+        shutil.copytree(base.path, folder)
+        write_tensors(folder / "model.safetensors", weights(base, shares))
+        for step, other in dict(by_step).items():
+            write_tensors(folder / "steps" / f"{step}.safetensors", weights(base, other))
+        return load_run(folder)
+
+    return make
+
+
+@pytest.fixture
+def always():
+    """Shares of a model that gives one answer to everything."""
+    return lambda word: {"": {"###": 1.0}, "###": {word: 1.0}, word: {"<|end|>": 1.0}}
+
+
 @pytest.fixture(scope="session")
 def graph_run(tmp_path_factory):
     """A run on graphs of which nothing but the recipe is there."""

@@ -25,20 +25,28 @@ NAMES = [
     "concept_probe",
     "ablation",
     "thought_count",
+    "thought_search_tree",
+    "stage_curve",
+    "compare",
+    "cost",
 ]
-OF_THOUGHTS = ("memory_retention", "concept_probe", "ablation", "thought_count")
 CASES = [*NAMES, "gate_maps of thoughts"]
-OF_RUNS = ("stage_collapse", "training_curves", "shortcuts")
+OF_THOUGHTS = ("memory_retention", "concept_probe", "ablation", "thought_count")
+STAGED = ("thought_search_tree", "stage_curve", "compare", "cost")
+OF_RUNS = ("stage_collapse", "training_curves", "shortcuts", "stage_curve", "compare", "cost")
 OF_GRAPHS = ("reached_set", "shortcuts", "graph_states")
+OPTIONS = {"cost": {"rows": 4, "timed": 1, "repeats": 1}}
 
 
 @pytest.fixture
-def run_for(make_run, make_graph_run, make_thinking_run):
+def run_for(make_run, make_graph_run, make_thinking_run, make_staged_run):
     """A run that an analysis can look at."""
 
     def find(case):
         if case in OF_THOUGHTS or case.endswith(" of thoughts"):
             return make_thinking_run("agclr")
+        if case in STAGED:
+            return make_staged_run()
         return make_graph_run() if case in OF_GRAPHS else make_run("discoloop")
 
     return find
@@ -51,9 +59,10 @@ def analysed(request, run_for, run_with_history):
     if request.param == "stage_collapse":
         flat = [0.1, 0.5, 0.9, 0.9, 0.1, 0.1]
         return analyse("stage_collapse", run_with_history(flat, flat))
-    rows = {} if request.param in OF_RUNS else {"n": 4 if request.param in OF_THOUGHTS else 10}
+    few = 4 if request.param in OF_THOUGHTS else 10
+    rows = {} if request.param in OF_RUNS else {"n": few}
     name = request.param.removesuffix(" of thoughts")
-    return analyse(name, run_for(request.param), **rows)
+    return analyse(name, run_for(request.param), **rows, **OPTIONS.get(name, {}))
 
 
 def test_all_analyses_are_held_to_this_contract():

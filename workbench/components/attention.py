@@ -57,6 +57,12 @@ class KeyValues:
         self._kept[layer] = (k, v)
         return k, v
 
+    def branched(self) -> "KeyValues":
+        """The same so far; what is appended to one is not seen by the other."""
+        branch = KeyValues()
+        branch._kept = dict(self._kept)
+        return branch
+
 
 @dataclass(frozen=True, eq=False)
 class Context:

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from torch import nn
-
+from workbench.instruments.flops import weights_in_products
 from workbench.models import build_model, model_config
 from workbench.models.depth import DepthModel
 from workbench.recipe import Recipe
@@ -45,19 +44,13 @@ def flops_per_token(model: DepthModel, n_loops: float | None = None) -> float:
     Products whose number grows with the square of the length, as attention's, are not counted.
     """
     loops = model.n_loops if n_loops is None else n_loops
-    in_loop = _maps(model.blocks)
+    in_loop = weights_in_products(model.blocks)
     if isinstance(model.recurrence, GatedUpdate):
-        in_loop += _maps(model.recurrence.gate)
-    around = _maps(model.prelude) + _maps(model.coda)
+        in_loop += weights_in_products(model.recurrence.gate)
+    around = weights_in_products(model.prelude) + weights_in_products(model.coda)
     # A yes or no is read once a row, which is little; a word at about every second token
     vocabulary = model.cfg.d_vocab * model.cfg.d_model if model.head is None else 0
     # Φ is two products with W_E, state to tokens and back
     decodes = isinstance(model.recurrence, MixDecoded | Reembed)
     decodings = 2 * vocabulary * (loops - 1) * decodes
     return 6.0 * (in_loop * loops + around + decodings + vocabulary / 2)
-
-
-def _maps(layers: nn.Module) -> int:
-    """Weights of layers that enter matrix products: the maps W_*, no biases and no gains."""
-    names = ((name.rpartition(".")[2], weight) for name, weight in layers.named_parameters())
-    return sum(weight.numel() for name, weight in names if name.startswith("W_"))

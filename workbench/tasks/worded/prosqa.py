@@ -66,6 +66,12 @@ def _arrow(graph: Graph, edge: Edge, people: frozenset[int]) -> str:
     return f"{a} {b} ."
 
 
+def step_words(graph: Graph, edge: Edge, wording: str) -> str:
+    """What is said of an edge, be it there or not, up to the node that it leads to."""
+    say = _sentence if wording == "sentences" else _arrow
+    return say(graph, edge, graph.people).removesuffix(".").rstrip()
+
+
 def load_prosqa(path: Path) -> list[Problem]:
     """The questions of an official file, as they are worded there.
 

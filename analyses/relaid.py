@@ -1,0 +1,19 @@
+"""The same questions, put to a model in another way: with fewer thoughts, say."""
+
+from collections.abc import Sequence
+
+from workbench.models.thought import ThoughtModel
+from workbench.tasks.worded.batch import WordedBatch
+from workbench.tasks.worded.layout import Layout, lay_out
+from workbench.tasks.worded.problem import Problem
+from workbench.tasks.worded.task import WordedTask
+
+
+def relaid(
+    model: ThoughtModel, task: WordedTask, problems: Sequence[Problem], layout: Layout
+) -> WordedBatch:
+    """Problems, drawn or typed, as rows of this layout on the model's device."""
+    encoded = [task.encode(problem) for problem in problems]
+    numbers = list(range(len(problems)))
+    rows = lay_out(encoded, [layout] * len(problems), task.specials, numbers)
+    return rows.to(model.device)

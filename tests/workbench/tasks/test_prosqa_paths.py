@@ -1,0 +1,59 @@
+"""Which class a path belongs to that is said of a graph made by hand."""
+
+import pytest
+
+
+@pytest.fixture
+def graph():
+    """Tom → a → b → d, a longer way a → c → e → d, and Eve → f; a → g is a dead end."""
+    from workbench.tasks.worded.prosqa_graph import Graph
+
+    names = ("Tom", "Eve", "a", "b", "c", "d", "e", "f", "g")
+    edges = ((0, 2), (2, 3), (3, 5), (2, 4), (4, 6), (6, 5), (1, 7), (2, 8))
+    return Graph(names, edges, root=0, other_root=1, target=5, wrong=7, target_first=True)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("Tom a . a b . b d .", "correct path"),
+        ("Tom is a a . Every a is a b . Every b is a d .", "correct path"),
+        ("a b . b d .", "correct path"),  # a thought has stood for the first step
+        ("b d .", "correct path"),
+        ("Tom a . a c . c e . e d .", "longer path"),
+        ("e d .", "longer path"),  # e is three steps off already
+        ("Tom a . a g .", "wrong target"),
+        ("Tom a . a b .", "wrong target"),
+        ("Tom a . a d .", "hallucinated edge"),
+        ("Tom a . b d .", "hallucinated edge"),  # breaks off
+        ("Eve f .", "hallucinated edge"),  # begins where the root does not lead
+        ("Tom zz .", "hallucinated edge"),
+        ("Tom a b . b d .", "unreadable"),
+        ("Tom a . a", "unreadable"),
+        (".", "unreadable"),
+        ("", "correct label"),
+    ],
+)
+def test_a_path_is_what_it_was_made_to_be(graph, said, expected):
+    from workbench.tasks.worded.prosqa_paths import CLASSES, path_class
+
+    assert expected in CLASSES
+    assert path_class(graph, said, True) == expected
+
+
+def test_a_wrong_label_alone_is_incorrect(graph):
+    from workbench.tasks.worded.prosqa_paths import path_class
+
+    assert path_class(graph, " ", False) == "incorrect label"
+
+
+@pytest.mark.parametrize("wording", ["sentences", "arrows"])
+def test_the_datas_own_solutions_are_correct_paths(wording):
+    from workbench.tasks import build_task
+    from workbench.tasks.worded.prosqa_paths import path_class
+
+    task = build_task("prosqa", n_train=1, n_valid=1, n_test=20, n_nodes=14, wording=wording)
+    for problem, encoded in zip(task.problems("test"), task.encoded("test"), strict=True):
+        for skipped in range(len(problem.steps)):
+            said = " ".join(task.vocabulary.decode(step) for step in encoded.steps[skipped:])
+            assert path_class(problem.facts["graph"], said, False) == "correct path"

@@ -1,0 +1,37 @@
+"""Floating-point operations of a forward, counted from shapes: 2 for a product and its sum."""
+
+from torch import nn
+
+from workbench.models.thought import ThoughtModel
+
+
+def weights_in_products(layers: nn.Module) -> int:
+    """Weights of layers that enter matrix products: the maps W_*, no biases and no gains."""
+    names = ((name.rpartition(".")[2], weight) for name, weight in layers.named_parameters())
+    return sum(w.numel() for name, w in names if name.lstrip("_").startswith("W_"))
+
+
+def forward_flops(model: ThoughtModel, n_positions: int, n_thoughts: int, n_read: int) -> float:
+    """Operations of running one sequence once, keys and values carried from pass to pass.
+
+    Every weight of a layer is used once a position, the gates of a recurrence once a thought, the
+    unembedding once a position whose next token is read. The position after k others looks at
+    k + 1 keys, and both its scores and what it takes from the values cost a product with each. What
+    grows with the width alone, as norms do, is not counted, nor are rotations and softmaxes.
+
+    Args:
+        model: The model.
+        n_positions: Positions that are run: question, thoughts, and what is said but its last
+            token.
+        n_thoughts: Thoughts among them.
+        n_read: Tokens that are said.
+    """
+    cfg = model.cfg
+    keys = n_positions * (n_positions + 1) / 2
+    attention = cfg.n_layers * 2 * cfg.n_heads * cfg.d_head * keys
+    products = (
+        weights_in_products(model.blocks) * n_positions
+        + weights_in_products(model.recurrence) * n_thoughts
+        + cfg.d_vocab * cfg.d_model * n_read
+    )
+    return 2.0 * (products + attention)
