@@ -5,8 +5,9 @@ same way. It does not measure information: a state may turn away and keep all th
 rotation loses nothing), or stay near while what it says changes. States of transformers share
 directions that all questions have, so that even states of different questions have cosines well
 above 0: the curve is to be read against the control, pass k of one question with the first pass of
-another. What lies above it is particular to the question; what an accuracy loses when the memory is
-taken away is what `ablation` measures.
+another. What lies above it is particular to the question. It may still be the architecture's doing:
+an untrained twin, which remembers nothing of use, stands beside it. Whether answers depend on what
+is kept is what `ablation` measures.
 """
 
 from collections.abc import Iterator
@@ -48,6 +49,8 @@ class MemoryRetention(Result):
     """Standard deviation over questions of their mean with all others."""
     above: Float[Tensor, "kind ends thought"]
     """The first less the second, question by question."""
+    untrained: Float[Tensor, "kind thought"]
+    """As `same`, the mean in a model of the same shape with fresh weights."""
     kinds: tuple[str, ...]
     n: Int[Tensor, " thought"]
     """Questions that have such a thought; no others count."""
@@ -66,6 +69,7 @@ class MemoryRetention(Result):
                     row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
                 row["same_sd"] = float(self.same_sd[i, thought])
                 row["other_sd"] = float(self.other_sd[i, thought])
+                row["untrained"] = float(self.untrained[i, thought])
                 rows.append(row | {"centred": self.centred, "n": int(self.n[thought])})
         return pd.DataFrame(rows)
 
@@ -81,6 +85,7 @@ class MemoryRetention(Result):
             for trace in self._traces(kind):
                 figure.add_trace(trace, row=1, col=column)
         legend_line(figure, "control: first pass of another question", "dash", CONTROL)
+        legend_line(figure, "untrained twin", "dot", CONTROL)
         figure.add_hline(y=0, line={"color": CONTROL, "width": 1})
         figure.update_xaxes(title="after pass", dtick=max(1, self.same.shape[2] // 8))
         figure.update_yaxes(title="cosine with the first pass", col=1)
@@ -95,6 +100,9 @@ class MemoryRetention(Result):
         from analyses.style import COLOURS, CONTROL, band
 
         passes = [thought + 1 for thought in range(self.same.shape[2])]
+        line = {"color": CONTROL, "dash": "dot"}
+        twin = self.untrained[kind].tolist()
+        yield go.Scatter(x=passes, y=twin, mode="lines", line=line, showlegend=False)
         pairs = (
             (self.other[kind], self.other_sd[kind], CONTROL, "dash", "another question"),
             (self.same[kind], self.same_sd[kind], COLOURS[kind], "solid", self.kinds[kind]),
@@ -121,10 +129,10 @@ class MemoryRetention(Result):
         parts = []
         for i, kind in enumerate(self.kinds):
             mean, low, high = self.same[i, :, last].tolist()
-            part = f"{kind} {mean:.3f} [{low:.3f}, {high:.3f}]"
+            beside = f"untrained {self.untrained[i, last]:.3f}"
             if bool(self.other[i, 0, last].isfinite()):
-                part += f" (another question {self.other[i, 0, last]:.3f})"
-            parts.append(part)
+                beside = f"another question {self.other[i, 0, last]:.3f}, {beside}"
+            parts.append(f"{kind} {mean:.3f} [{low:.3f}, {high:.3f}] ({beside})")
         return f"{of} of pass {last + 1} with pass 1: {'; '.join(parts)}; n={int(self.n[last])}"
 
 
@@ -137,7 +145,8 @@ def memory_retention(
         model: The model; hooks that are open on it act first.
         batch: The questions; one alone has no control.
         centred: Take off the mean over questions of each pass before the cosines, which removes
-            what all questions share; needs three questions or more.
+            what all questions share; needs three questions or more. The control is then near
+            −1 / (questions − 1), as of any vectors whose mean is taken off.
 
     Raises:
         ValueError: No question has a thought, or there are too few to take their mean off.
@@ -151,6 +160,8 @@ def memory_retention(
             f"centred=true needs 3 questions or more that have thoughts; there are {int(n[0])}"
         )
     pairs = [cosines(found[place], centred) for place in places]
+    fresh = thought_states(model.untrained(), batch, places)
+    untrained = [cosines(fresh[place], centred)[0].nanmean(1) for place in places]
     same, other = (torch.stack(parts) for parts in zip(*pairs, strict=True))
     return MemoryRetention(
         same=torch.stack(bootstrap(same), dim=1),
@@ -158,6 +169,7 @@ def memory_retention(
         other=torch.stack(bootstrap(other), dim=1),
         other_sd=_sd(other),
         above=torch.stack(bootstrap(same - other), dim=1),
+        untrained=torch.stack(untrained),
         kinds=tuple(NAMES[place] for place in places),
         n=n,
         centred=centred,

@@ -228,7 +228,7 @@ def test_without_thoughts_it_is_a_transformer(model, build):
     from workbench.models import model_config
 
     fields = model.cfg.model_dump()
-    for own in ("latent_token", "biases", "memory"):
+    for own in ("latent_token", "biases", "memory", "shut"):
         fields.pop(own, None)
     twin = build("transformer", **{k: v for k, v in fields.items() if k != "family"})
     assert model_config(fields | {"family": "transformer"}) == twin.cfg
