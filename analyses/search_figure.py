@@ -188,8 +188,9 @@ def _control(
     figure.add_scatter(
         x=x,
         y=y,
-        mode="lines",
+        mode="lines+markers",
         line=line,
+        marker={"size": 4},
         showlegend=False,
         hovertemplate=f"{what}<extra></extra>",
         **at,
