@@ -174,7 +174,7 @@ def in_words(found: Mapping[str, Any], unit: str) -> str:
 
 def _after(found: Mapping[str, Any]) -> str:
     """What the accuracies in a row come after."""
-    if "loops" in found:
+    if "thoughts" not in found:
         return "after each loop"
     trained, asked = found["trained_thoughts"], found["thoughts"]
     beside = "" if trained == asked else f" (trained with {trained})"

@@ -28,6 +28,8 @@ from workbench.vocabulary import WordVocabulary
 
 GLUE = ("Every", "is", "a", "an", "Is", "or", ".", "?")
 SPLITS = ("train", "valid", "test", "test_swapped")
+DRAWN = ("test", "valid", "train")  # in this order
+GUESSED = 2_000  # graphs that guesses are fitted on
 
 
 class ProsqaConfig(WordedConfig):
@@ -92,8 +94,7 @@ class Prosqa(WordedTask):
         path = self._file(split)
         if path is not None:
             return load_prosqa(Path(path))
-        n = {"train": self.cfg.n_train, "valid": self.cfg.n_valid, "test": self.cfg.n_test}[split]
-        return [prosqa_problem(graph, self.cfg.wording) for graph in self._drawn[split][:n]]
+        return [prosqa_problem(graph, self.cfg.wording) for graph in self._drawn(split)]
 
     def graphs(self, split: str) -> list[Graph]:
         """The graphs behind a split's questions."""
@@ -103,19 +104,22 @@ class Prosqa(WordedTask):
         files = {"train": self.cfg.train_file, "valid": self.cfg.valid_file}
         return (files | {"test": self.cfg.test_file}).get(split)
 
+    def _drawn(self, split: str) -> list[Graph]:
+        """The graphs of a split; no question of it is in a split before it, test coming first."""
+        if split not in self._graphs:
+            earlier = DRAWN[: DRAWN.index(split)]
+            seen = {graph for name in earlier for graph in self._drawn(name)}
+            n = {"train": self.cfg.n_train, "valid": self.cfg.n_valid, "test": self.cfg.n_test}[
+                split
+            ]
+            draw = self.seed * len(DRAWN) + len(earlier)
+            graphs = draw_graphs(n + n // 20 + 10, draw, self.cfg.settings())
+            self._graphs[split] = [g for g in dict.fromkeys(graphs) if g not in seen][:n]
+        return self._graphs[split]
+
     @cached_property
-    def _drawn(self) -> dict[str, list[Graph]]:
-        """All graphs at once, so that no question is in two splits."""
-        sizes = {"test": self.cfg.n_test, "valid": self.cfg.n_valid, "train": self.cfg.n_train}
-        seen: set[Graph] = set()
-        drawn = {}
-        for number, (split, n) in enumerate(sizes.items()):
-            graphs = draw_graphs(
-                n + n // 20 + 10, self.seed * len(sizes) + number, self.cfg.settings()
-            )
-            drawn[split] = [g for g in dict.fromkeys(graphs) if g not in seen][:n]
-            seen.update(drawn[split])
-        return drawn
+    def _graphs(self) -> dict[str, list[Graph]]:
+        return {}
 
     def score(self, problem: Problem, said: str) -> Score:
         return score_prosqa(said, problem.answer)
@@ -135,12 +139,12 @@ class Prosqa(WordedTask):
         return float(max(first, 1 - first))
 
     def shortcuts(self, split: str) -> dict[str, float]:
-        """What one concept has and the other has not, fitted on the training questions."""
+        """What one concept has and the other has not, fitted on graphs drawn as for training."""
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        graphs = self.graphs("train")[:2_000]
+        graphs = self._guessed_on
         given, wanted = _columns(graphs), target_first(graphs)
         there, right = _columns(self.graphs(split)), target_first(self.graphs(split))
         found = {"named first": self.majority_rate(split)}
@@ -153,6 +157,20 @@ class Prosqa(WordedTask):
         model = make_pipeline(StandardScaler(), LogisticRegression()).fit(given, wanted)
         found["all, whoever is asked about"] = float((model.predict(there) == right).mean())
         return found
+
+    @cached_property
+    def _guessed_on(self) -> list[Graph]:
+        if self.cfg.train_file is not None:
+            return self.graphs("train")[:GUESSED]
+        # Not the training graphs themselves, which are many to draw, but of the same law
+        return draw_graphs(GUESSED, self.seed * len(DRAWN) + len(DRAWN), self.cfg.settings())
+
+    @property
+    def trained_difficulty(self) -> tuple[int, int]:
+        if self.cfg.train_file is not None:
+            return super().trained_difficulty
+        least, most = self.cfg.hops
+        return least, most
 
     def local_features(self, batch: Batch) -> dict[str, np.ndarray]:
         raise ValueError("ProsQA's features are differences; see `shortcuts`")
