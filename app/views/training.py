@@ -15,7 +15,8 @@ def curves(chosen: session.Chosen) -> None:
     """One run's history."""
     if session.is_training(chosen):
         st.caption("In training: this part is drawn anew every few seconds.")
-    show(attempt(session.of_training, "stage_collapse", chosen), chosen, "collapse")
+    if not session.thinks(chosen):
+        show(attempt(session.of_training, "stage_collapse", chosen), chosen, "collapse")
     show(attempt(session.of_training, "training_curves", chosen), chosen, "curves")
 
 
@@ -31,10 +32,11 @@ question = choose.question(runs[0])
 step = choose.step(session.run_of(runs[0]).steps)
 
 
-def lens(chosen: session.Chosen) -> None:
+def said(chosen: session.Chosen) -> None:
     """What one run said of the question at the chosen step."""
-    name = "logit_lens" if session.has_words(chosen) else "answers"
+    lens = session.has_words(chosen) and not session.thinks(chosen)
+    name = "logit_lens" if lens else "answers"
     present(name, chosen, "lens", question=question, step=step)
 
 
-side_by_side(runs, lens)
+side_by_side(runs, said)

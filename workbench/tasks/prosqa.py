@@ -92,8 +92,7 @@ class Prosqa(WordedTask):
         path = self._file(split)
         if path is not None:
             return load_prosqa(Path(path))
-        n = {"train": self.cfg.n_train, "valid": self.cfg.n_valid, "test": self.cfg.n_test}[split]
-        return [prosqa_problem(graph, self.cfg.wording) for graph in self._drawn[split][:n]]
+        return [prosqa_problem(graph, self.cfg.wording) for graph in self._drawn(split)]
 
     def graphs(self, split: str) -> list[Graph]:
         """The graphs behind a split's questions."""
@@ -103,19 +102,21 @@ class Prosqa(WordedTask):
         files = {"train": self.cfg.train_file, "valid": self.cfg.valid_file}
         return (files | {"test": self.cfg.test_file}).get(split)
 
+    def _drawn(self, split: str) -> list[Graph]:
+        """The graphs of a split, none of which is in an earlier one."""
+        if split not in self._draws:
+            sizes = {"test": self.cfg.n_test, "valid": self.cfg.n_valid, "train": self.cfg.n_train}
+            number, n = [*sizes].index(split), sizes[split]
+            # The training questions are many: they come last, and only when they are asked for
+            earlier = {graph for name in [*sizes][:number] for graph in self._drawn(name)}
+            seed = self.seed * len(sizes) + number
+            graphs = draw_graphs(n + n // 20 + 10, seed, self.cfg.settings())
+            self._draws[split] = [g for g in dict.fromkeys(graphs) if g not in earlier][:n]
+        return self._draws[split]
+
     @cached_property
-    def _drawn(self) -> dict[str, list[Graph]]:
-        """All graphs at once, so that no question is in two splits."""
-        sizes = {"test": self.cfg.n_test, "valid": self.cfg.n_valid, "train": self.cfg.n_train}
-        seen: set[Graph] = set()
-        drawn = {}
-        for number, (split, n) in enumerate(sizes.items()):
-            graphs = draw_graphs(
-                n + n // 20 + 10, self.seed * len(sizes) + number, self.cfg.settings()
-            )
-            drawn[split] = [g for g in dict.fromkeys(graphs) if g not in seen][:n]
-            seen.update(drawn[split])
-        return drawn
+    def _draws(self) -> dict[str, list[Graph]]:
+        return {}
 
     def score(self, problem: Problem, said: str) -> Score:
         return score_prosqa(said, problem.answer)
