@@ -11,6 +11,7 @@ from analyses.labels import literal
 from analyses.search_nodes import KINDS
 from analyses.style import COLOURS, CONTROL, INK, band, legend_line, styled
 from workbench.tasks.worded.prosqa_paths import CLASSES
+from workbench.tasks.worded.task import ANSWER
 
 if TYPE_CHECKING:
     from analyses.thought_search_tree import ThoughtSearchTree
@@ -52,7 +53,7 @@ def tree_figure(found: "ThoughtSearchTree") -> go.Figure:
         _ring(figure, name, symbol, CONTROL)
     what = "ends" if found.part == "end" else "begins"
     title = f"Where the next step {what}, if thinking ends after so many thoughts"
-    return styled(figure, title, height=200 + rows * (90 + 46 * max(tall, 3)))
+    return styled(figure, title, height=200 + rows * (90 + 62 * max(tall, 3)))
 
 
 def _draw_nodes(
@@ -97,6 +98,8 @@ def _far(steps: int) -> str:
 
 
 def _short(words: str, most: int = 34) -> str:
+    """What was said, without the mark where it begins with the answer."""
+    words = words.removeprefix(ANSWER).strip()
     return literal(words if len(words) <= most else f"{words[: most - 2]} …")
 
 

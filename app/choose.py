@@ -79,8 +79,8 @@ def question(chosen: Chosen) -> str:
     is_long = session.thinks(chosen)
     if is_long:
         text, beside = st.columns([5, 2], vertical_alignment="top", gap="large")
-        asked = text.text_area("Question", key="question", height=168, persist_state="session")
-        split = beside
+        asked = text.text_area("Question", key="question", height=140, persist_state="session")
+        split = beside.container()
         seed, draw = beside.columns(2, vertical_alignment="bottom")
     else:
         text, split, seed, draw = st.columns([5, 2, 1.5, 1.5], vertical_alignment="bottom")

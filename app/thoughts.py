@@ -34,13 +34,12 @@ def asked(chosen: Chosen) -> dict[str, Any]:
     return {"thoughts": thoughts, "edits": [*made, *written]}
 
 
-def without(chosen: Chosen, n: int) -> str | None:
-    """Why there is nothing to decode in a run asked with so many thoughts; None where there is."""
-    if session.layout(chosen).filler == "pause":
-        return (
-            f"{chosen.name} waits with pause tokens, which are words: nothing is thought in them."
-        )
-    if n:
+def without(chosen: Chosen, asked: dict[str, Any]) -> str | None:
+    """Why a run that is asked so thinks no thoughts that one could decode; None if it does."""
+    layout = session.layout(chosen)
+    if layout.filler == "pause":
+        return f"{chosen.name} waits with pause tokens: they are words, and hold no thought."
+    if layout.n_fillers if asked["thoughts"] is None else asked["thoughts"]:
         return None
     return (
         f"{chosen.name} is asked without thoughts. Choose a number above 0 to see what they would "

@@ -38,7 +38,7 @@ def one(chosen: session.Chosen) -> None:
     tiles({"True answer": problem.answer, f"After {last} thoughts, {verdict}": said or "no answer"})
     if problem.steps:
         st.caption(literal(f"The way there: {' '.join(problem.steps)}"))
-    why = thoughts.without(chosen, last)
+    why = thoughts.without(chosen, asked)
     if why is not None:
         st.info(literal(why))
     else:
@@ -54,7 +54,8 @@ def many(chosen: session.Chosen) -> None:
     """What holds of one run's thoughts over many questions."""
     if session.thinks(chosen):
         of_many = {"split": split, "n": rows} | asked
-        present("memory_retention", chosen, "retention", **of_many)
+        if thoughts.without(chosen, asked) is None:
+            present("memory_retention", chosen, "retention", **of_many)
         if more:
             present(more, chosen, f"many-{more}", **of_many)
 

@@ -6,8 +6,10 @@ from app import choose, session
 from app.show import attempt, present, show, side_by_side
 
 st.title("Training")
-st.caption("When does reading after loop 1 stop working, and what happens to the bridge then?")
 runs = choose.runs()
+LOOPS = "When does reading after loop 1 stop working, and what happens to the bridge then?"
+THOUGHTS = "What does each stage, with more steps given up for thoughts, do to what is said?"
+st.caption(THOUGHTS if session.thinks(runs[0]) else LOOPS)
 is_live = any(session.is_training(chosen) for chosen in runs)
 
 
