@@ -44,9 +44,11 @@ def tree_figure(found: "ThoughtSearchTree") -> go.Figure:
         tickvals=list(range(n_reached)), ticktext=ticks, showgrid=False, zeroline=False
     )
     figure.update_xaxes(range=[-0.6, len(columns) - 0.4])
-    figure.update_xaxes(title="edges from the root; then nodes out of reach", row=rows)
+    figure.update_xaxes(title="edges from the root", row=rows, col=1)
     figure.update_yaxes(visible=False, range=[-tall / 2 - 0.5, tall / 2 + 0.3])
-    scale = {"colorscale": "Blues", "cmin": 0, "cmax": 1, "colorbar_title": "value"}
+    bar = {"title": "value", "thickness": 12, "lenmode": "pixels", "len": 240}
+    bar |= {"y": 1, "yanchor": "top"}
+    scale = {"colorscale": "Blues", "cmin": 0, "cmax": 1, "colorbar": bar}
     figure.update_layout(coloraxis=scale)
     _ring(figure, "on a shortest way to the target", "circle", RIGHT)
     for name, symbol in (("root", "square"), ("target", "star"), ("wrong concept", "x")):

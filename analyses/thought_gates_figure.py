@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from analyses.thought_gates import ThoughtGates
 
 TITLES = (
-    "read: share of the stream taken",
-    "forget: share of the state erased",
-    "write: share of the thought kept",
+    "read of the stream",
+    "forget of the state",
+    "write of the thought",
 )
 SHARE = ("share", "coloraxis")
 SPREAD = ("sd of the share", "coloraxis2")
@@ -31,15 +31,14 @@ def thought_gates_figure(found: "ThoughtGates") -> go.Figure:
     n_thoughts = found.mean.shape[1]
     many = int(found.n[0]) > 1
     maps = [(SHARE, found.after, TITLES)]
-    maps += [(SPREAD, found.after_sd, ("spread between questions",) * 3)] if many else []
+    maps += [(SPREAD, found.after_sd, ("between questions",) * 3)] if many else []
     maps += [(BEFORE, found.before, ("before the σ",) * 3)]
     last = len(maps) + 1
     height = 330 + len(maps) * (110 + 12 * n_thoughts)
     figure = make_subplots(
         last,
         3,
-        subplot_titles=[t for *_, titles in maps for t in titles]
-        + ["mean ± sd over all values"] * 3,
+        subplot_titles=[t for *_, titles in maps for t in titles] + ["mean ± sd"] * 3,
         shared_yaxes=True,
         vertical_spacing=58 / height,
         horizontal_spacing=0.03,
@@ -53,7 +52,7 @@ def thought_gates_figure(found: "ThoughtGates") -> go.Figure:
     for row in range(1, last):
         figure.update_yaxes(autorange="reversed", row=row)
     figure.update_xaxes(showticklabels=False)
-    figure.update_xaxes(title="channel, by mean read", title_standoff=4, row=last - 1)
+    figure.update_xaxes(title="channels, by mean read", title_standoff=4, row=last - 1, col=2)
     figure.update_xaxes(showticklabels=True, title="thought", dtick=1, row=last)
     figure.update_yaxes(range=[0, 1], row=last)
     figure.update_yaxes(title="thought", dtick=max(1, n_thoughts // 4), col=1)
@@ -61,7 +60,7 @@ def thought_gates_figure(found: "ThoughtGates") -> go.Figure:
     _scales(figure, found, [bar for bar, *_ in maps])
     legend_line(figure, "below .1", "dot")
     legend_line(figure, "above .9", "dash")
-    title = "Gates of the concept stream, after the σ: forget 1 erases the state, 0 keeps it"
+    title = "Gates of the concept stream; forget 1 erases the state"
     return styled(figure, title, height)
 
 

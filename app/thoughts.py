@@ -17,8 +17,13 @@ from workbench.instruments.speaking import GATES
 MOST = 12  # thoughts that may be asked for
 SHUT = {name: place for name, place in zip(("read", "forget", "write"), GATES, strict=True)}
 STREAM, THOUGHT = "recurrence.hook_stream", "recurrence.hook_thought"
-MEMORY = {"kept": "as it is", "frozen": "nothing is written (w = 0)", "held": "the stream is held"}
+KEPT, FROZEN, HELD = MEMORY = ("as it is", "write frozen", "stream held")
+WIDE = 264  # pixels of a group of controls; where there is no room for three they stand below
 ALL = "all"
+HELP = (
+    "Write frozen: w = 0 in all later thoughts, while the stream is still normed. Stream held: it "
+    "stays exactly as the thought left it."
+)
 
 
 def asked(chosen: Chosen) -> dict[str, Any]:
@@ -57,67 +62,63 @@ def _count(own: int) -> int | None:
 def _changes(chosen: Chosen, n: int, own: int) -> list[dict[str, Any]]:
     """Edits of n thoughts; another question lends no more than the run's own number."""
     with st.container(border=True):
-        if session.has_gates(chosen):
-            gates, memory, swap = st.columns(3, gap="large")
-            edits = [*_shut(gates, n), *_held(memory, n)]
-        else:
-            swap, beside = st.columns([1, 2], gap="large", vertical_alignment="center")
-            beside.caption("Gates to shut and a stream to hold are of family agclr.")
-            edits = []
-        edits += _swapped(swap, chosen, min(n, own))
+        with st.container(horizontal=True, gap="medium"):
+            if session.has_gates(chosen):
+                edits = [*_shut(n), *_held(n)]
+            else:
+                edits = []
+            edits += _swapped(chosen, min(n, own))
         if edits:
             st.caption("These choices as edits, which the box of interventions takes as well:")
             st.code(json.dumps(edits), language="json", wrap_lines=True)
     return edits
 
 
-def _shut(column: Any, n: int) -> list[dict[str, Any]]:
+def _shut(n: int) -> list[dict[str, Any]]:
     """Gates that let nothing through from some thought on."""
-    shut = column.multiselect("Shut gates", SHUT, key="shut", bind=URL, placeholder="none")
-    first = _number(column, "from thought", "from", n)
+    with st.container(width=WIDE):
+        shut = st.multiselect("Shut gates", SHUT, key="shut", bind=URL, placeholder="none")
+        first = _number("from thought", "from", n)
     loops = list(range(first - 1, n))
     return [{"do": "zero", "place": SHUT[gate], "loops": loops} for gate in SHUT if gate in shut]
 
 
-def _held(column: Any, n: int) -> list[dict[str, Any]]:
+def _held(n: int) -> list[dict[str, Any]]:
     """The memory as it is after some thought."""
-    kinds = MEMORY if n > 1 else {"kept": MEMORY["kept"]}
+    kinds = MEMORY if n > 1 else (KEPT,)
     address.keep("memory", kinds)
-    kind = column.selectbox("Memory", kinds, key="memory", bind=URL, format_func=MEMORY.get)
-    after = _number(column, "after thought", "held", max(n - 1, 1))
-    if kind == "held":
+    with st.container(width=WIDE):
+        kind = st.selectbox("Memory", kinds, key="memory", bind=URL, help=HELP)
+        after = _number("after thought", "held", max(n - 1, 1))
+    if kind == HELD:
         return [{"do": "freeze", "place": STREAM, "after": after - 1}]
     loops = list(range(after, n))
-    return [{"do": "zero", "place": SHUT["write"], "loops": loops}] if kind == "frozen" else []
+    return [{"do": "zero", "place": SHUT["write"], "loops": loops}] if kind == FROZEN else []
 
 
-def _swapped(column: Any, chosen: Chosen, n: int) -> list[dict[str, Any]]:
+def _swapped(chosen: Chosen, n: int) -> list[dict[str, Any]]:
     """A thought, or all of them, in the place of which another question's stands."""
-    options = [*map(str, range(1, n + 1)), ALL]
+    options = [*map(str, range(1, n + 1)), ALL] if n else []
     address.keep("swap", options)
-    which = column.selectbox(
-        "Exchange thought",
-        options if n else [],
-        index=None,
-        key="swap",
-        bind=URL,
-        placeholder="none",
-        help="" if n else "Other questions have no thoughts: the run was trained without",
-    )
-    seed = column.number_input(
-        "for that of the question with seed", 0, 9_999, 1, key="other", bind=URL
-    )
-    if which is None:
-        return []
-    other = session.draw(chosen, st.session_state["split"], int(seed))
-    answer = session.problem(chosen, other).answer
-    column.caption(literal(f"… {other.rpartition('. ')[2]} Its answer: {answer or 'unknown'}"))
+    none = "none" if n else "trained without thoughts, so others have none to lend"
+    with st.container(width=WIDE):
+        which = st.selectbox(
+            "Exchange thought", options, index=None, key="swap", bind=URL, placeholder=none
+        )
+        seed = st.number_input(
+            "for that of the question of seed", 0, 9_999, 1, key="other", bind=URL
+        )
+        if which is None:
+            return []
+        other = session.draw(chosen, st.session_state["split"], int(seed))
+        answer = session.problem(chosen, other).answer
+        st.caption(literal(f"… {other.rpartition('. ')[2]} Its answer: {answer or 'unknown'}"))
     loops = list(range(n)) if which == ALL else [int(which) - 1]
     return [{"do": "patch", "place": THOUGHT, "question": other, "loops": loops}]
 
 
-def _number(column: Any, label: str, key: str, most: int) -> int:
+def _number(label: str, key: str, most: int) -> int:
     """The number of a thought, from 1."""
     numbers = list(range(1, most + 1))
     address.keep(key, numbers)
-    return int(column.selectbox(label, numbers, key=key, bind=URL))
+    return int(st.selectbox(label, numbers, key=key, bind=URL))

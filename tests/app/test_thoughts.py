@@ -64,7 +64,7 @@ def test_a_family_without_gates_shows_what_it_has(open_thoughts):
     assert not page.multiselect
 
 
-def test_controls_make_edits_and_stand_in_the_address(open_thoughts):
+def test_controls_make_edits_and_a_link_holds_them(open_thoughts):
     page = open_thoughts()
     plain = captions(page)
     page.multiselect(key="shut").set_value(["read", "forget"]).run()
@@ -74,15 +74,15 @@ def test_controls_make_edits_and_stand_in_the_address(open_thoughts):
     ]
     assert captions(page) != plain
     assert all("hook_post" in block for block in lines(page))
-    page.selectbox(key="memory").set_value("held").run()
+    page.selectbox(key="memory").set_value("stream held").run()
     assert made(page)[2:] == [{"do": "freeze", "place": "recurrence.hook_stream", "after": 0}]
-    page.selectbox(key="memory").set_value("frozen").run()
+    page.selectbox(key="memory").set_value("write frozen").run()
     assert made(page)[2:] == [{"do": "zero", "place": GATES["write"], "loops": [1]}]
     assert not page.exception
     assert not sentences(page)
-    assert page.query_params["memory"] in ("frozen", ["frozen"])
-    link = {key: page.query_params[key] for key in ("shut", "from", "memory", "question")}
-    other = open_thoughts(**link)
+    question = page.text_area(key="question").value
+    link = {"shut": ["read", "forget"], "from": "2", "memory": "write frozen"}
+    other = open_thoughts(question=question, **link)
     assert made(other) == made(page)
     assert captions(other) == captions(page)
 

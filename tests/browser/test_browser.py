@@ -149,9 +149,9 @@ def test_thoughts_and_what_is_done_to_them(tab):
     expect(said).to_be_visible()
     edits = tab.get_by_test_id("stMain").locator("code", has_text='"do":')
     expect(edits).to_have_count(0)
-    pick(tab, "Memory", "the stream is held")
+    pick(tab, "Memory", "stream held")
     expect(edits.first).to_contain_text('"do": "freeze"')
-    assert "memory=held" in tab.url
+    assert "memory=stream+held" in tab.url
     pick(tab, "Exchange thought", "all")
     expect(edits.first).to_contain_text('"do": "patch"')
     assert "swap=all" in tab.url
