@@ -112,7 +112,7 @@ def _swapped(chosen: Chosen, n: int) -> list[dict[str, Any]]:
             return []
         other = session.draw(chosen, st.session_state["split"], int(seed))
         answer = session.problem(chosen, other).answer
-        st.caption(literal(f"… {other.rpartition('. ')[2]} Its answer: {answer or 'unknown'}"))
+        st.caption(literal(f"… {other.rpartition('. ')[2]} (answer: {answer or 'unknown'})"))
     loops = list(range(n)) if which == ALL else [int(which) - 1]
     return [{"do": "patch", "place": THOUGHT, "question": other, "loops": loops}]
 

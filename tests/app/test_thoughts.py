@@ -116,7 +116,7 @@ def test_another_number_of_thoughts_is_marked_in_the_lines(open_thoughts):
 
 
 def test_measures_over_a_split(open_thoughts):
-    page = open_thoughts(more="ablation")
+    page = open_thoughts(more="What right answers depend on")
     assert not sentences(page)
     assert any("own thoughts put back" in caption for caption in captions(page))
     assert all("split='test'" in block for block in lines(page)[-2:])
@@ -189,7 +189,7 @@ def test_training_shows_stages_and_gates(open_page):
     page = open_page("training", run="tiny-agclr")
     assert not page.exception
     assert not sentences(page)
-    assert any("stage 1 with 2 thoughts" in caption for caption in captions(page))
+    assert any("with 2 thoughts: " in caption for caption in captions(page))
     assert any(caption.startswith("said by number of thoughts") for caption in captions(page))
 
 
