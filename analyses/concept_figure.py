@@ -94,7 +94,13 @@ def _table(figure: go.Figure, found: "ConceptProbe", row: int) -> None:
         colorscale="Viridis",
         zmin=0,
         zmax=1,
-        colorbar={"title": "cosine or<br>probability", "len": 0.5, "y": 0, "yanchor": "bottom"},
+        colorbar={
+            "title": "cosine or<br>probability",
+            "thickness": 12,
+            "len": 0.5,
+            "y": 0,
+            "yanchor": "bottom",
+        },
         row=row,
         col=1,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,11 +18,13 @@ from workbench.instruments.speaking import ROWS, speak
 from workbench.models.thought import ThoughtModel
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.problem import Problem
-from workbench.tasks.worded.task import WordedTask
+from workbench.tasks.worded.task import ANSWER, WordedTask
 
 if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
+
+LONGEST = 24  # characters of an answer that a point has room for
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +84,7 @@ class SaidAnswers(Result):
             x=x,
             y=mean,
             mode="lines+markers" if many else "lines+markers+text",
-            text=None if many else [literal(words[0]) for words in self.said],
+            text=None if many else [literal(_answer(words[0])) for words in self.said],
             textposition="top center",
             cliponaxis=False,
             name="probability of the right answer",
@@ -121,6 +124,12 @@ class SaidAnswers(Result):
             f"with a probability of {mean:.3f} [{low:.3f}, {high:.3f}]; untrained "
             f"{self.untrained[-1].mean():.3f} (n={self.n})"
         )
+
+
+def _answer(said: str) -> str:
+    """The answer in what was said; without one its beginning."""
+    answer = said.rpartition(ANSWER)[2].strip() if ANSWER in said else said
+    return shorten(answer, LONGEST, placeholder=" …") or "nothing"
 
 
 @torch.no_grad()

@@ -11,6 +11,7 @@ from analyses.labels import literal
 from analyses.search_nodes import KINDS
 from analyses.style import COLOURS, CONTROL, INK, band, legend_line, styled
 from workbench.tasks.worded.prosqa_paths import CLASSES
+from workbench.tasks.worded.task import ANSWER
 
 if TYPE_CHECKING:
     from analyses.thought_search_tree import ThoughtSearchTree
@@ -43,16 +44,18 @@ def tree_figure(found: "ThoughtSearchTree") -> go.Figure:
         tickvals=list(range(n_reached)), ticktext=ticks, showgrid=False, zeroline=False
     )
     figure.update_xaxes(range=[-0.6, len(columns) - 0.4])
-    figure.update_xaxes(title="edges from the root; then nodes out of reach", row=rows)
+    figure.update_xaxes(title="edges from the root", row=rows, col=1)
     figure.update_yaxes(visible=False, range=[-tall / 2 - 0.5, tall / 2 + 0.3])
-    scale = {"colorscale": "Blues", "cmin": 0, "cmax": 1, "colorbar_title": "value"}
+    bar = {"title": "value", "thickness": 12, "lenmode": "pixels", "len": 240}
+    bar |= {"y": 1, "yanchor": "top"}
+    scale = {"colorscale": "Blues", "cmin": 0, "cmax": 1, "colorbar": bar}
     figure.update_layout(coloraxis=scale)
     _ring(figure, "on a shortest way to the target", "circle", RIGHT)
     for name, symbol in (("root", "square"), ("target", "star"), ("wrong concept", "x")):
         _ring(figure, name, symbol, CONTROL)
     what = "ends" if found.part == "end" else "begins"
     title = f"Where the next step {what}, if thinking ends after so many thoughts"
-    return styled(figure, title, height=200 + rows * (90 + 46 * max(tall, 3)))
+    return styled(figure, title, height=200 + rows * (90 + 62 * max(tall, 3)))
 
 
 def _draw_nodes(
@@ -97,6 +100,8 @@ def _far(steps: int) -> str:
 
 
 def _short(words: str, most: int = 34) -> str:
+    """What was said, without the mark where it begins with the answer."""
+    words = words.removeprefix(ANSWER).strip()
     return literal(words if len(words) <= most else f"{words[: most - 2]} …")
 
 

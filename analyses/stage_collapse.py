@@ -218,6 +218,8 @@ def stage_collapse(
 
 
 def _check(run: str, curves: Mapping[str, list[Record]], splits: Sequence[str]) -> None:
+    if any("accuracy_by_loop" not in r for records in curves.values() for r in records[:1]):
+        raise ValueError(f"{run} thinks, so that it has no Stage-1; stage_curve is of such runs")
     for split in splits:
         if split not in curves:
             raise ValueError(f"{run} measured no split {split!r}; it has {', '.join(curves)}")

@@ -1,5 +1,6 @@
 """Pictures of the concept stream's gates: thought × channel, and means by thought."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
@@ -13,49 +14,53 @@ if TYPE_CHECKING:
     from analyses.thought_gates import ThoughtGates
 
 TITLES = (
-    "read: share of the stream taken",
-    "forget: share of the state erased",
-    "write: share of the thought kept",
+    "read of the stream",
+    "forget of the state",
+    "write of the thought",
 )
-ROWS = (
-    ("share", "coloraxis"),
-    ("sd of the share", "coloraxis2"),
-    ("before the σ", "coloraxis3"),
-)
+SHARE = ("share", "coloraxis")
+SPREAD = ("sd of the share", "coloraxis2")
+BEFORE = ("before the σ", "coloraxis3")
 
 
 def thought_gates_figure(found: "ThoughtGates") -> go.Figure:
-    """Mean and spread of the shares by channel, what the σ is given, and all by thought."""
+    """Mean and spread of the shares by channel, what the σ is given, and all by thought.
+
+    One question alone has no spread to show.
+    """
     n_thoughts = found.mean.shape[1]
-    height = 660 + 36 * n_thoughts
-    titles = [*TITLES, *["spread between questions"] * 3, *["before the σ"] * 3]
+    many = int(found.n[0]) > 1
+    maps = [(SHARE, found.after, TITLES)]
+    maps += [(SPREAD, found.after_sd, ("between questions",) * 3)] if many else []
+    maps += [(BEFORE, found.before, ("before the σ",) * 3)]
+    last = len(maps) + 1
+    height = 330 + len(maps) * (110 + 12 * n_thoughts)
     figure = make_subplots(
-        4,
+        last,
         3,
-        subplot_titles=[*titles, *["mean ± sd over all values"] * 3],
+        subplot_titles=[t for *_, titles in maps for t in titles] + ["mean ± sd"] * 3,
         shared_yaxes=True,
         vertical_spacing=58 / height,
         horizontal_spacing=0.03,
-        row_heights=[0.22, 0.22, 0.22, 0.34],
+        row_heights=[*[0.66 / len(maps)] * len(maps), 0.34],
     )
     for column in range(3):
-        for row, values in enumerate((found.after, found.after_sd, found.before), 1):
-            heat = _heat(values[column], found.order, ROWS[row - 1][1])
+        for row, ((_, axis), values, _) in enumerate(maps, 1):
+            heat = _heat(values[column], found.order, axis)
             figure.add_trace(heat, row=row, col=column + 1)
-        _lines(figure, found, column)
-    figure.update_yaxes(autorange="reversed", row=1)
-    figure.update_yaxes(autorange="reversed", row=2)
-    figure.update_yaxes(autorange="reversed", row=3)
+        _lines(figure, found, column, last)
+    for row in range(1, last):
+        figure.update_yaxes(autorange="reversed", row=row)
     figure.update_xaxes(showticklabels=False)
-    figure.update_xaxes(title="channel, by mean read", title_standoff=4, row=3)
-    figure.update_xaxes(showticklabels=True, title="thought", dtick=1, row=4)
-    figure.update_yaxes(range=[0, 1], row=4)
+    figure.update_xaxes(title="channels, by mean read", title_standoff=4, row=last - 1, col=2)
+    figure.update_xaxes(showticklabels=True, title="thought", dtick=1, row=last)
+    figure.update_yaxes(range=[0, 1], row=last)
     figure.update_yaxes(title="thought", dtick=max(1, n_thoughts // 4), col=1)
-    figure.update_yaxes(title="share", dtick=0.25, row=4, col=1)
-    _scales(figure, found)
+    figure.update_yaxes(title="share", dtick=0.25, row=last, col=1)
+    _scales(figure, found, [bar for bar, *_ in maps])
     legend_line(figure, "below .1", "dot")
     legend_line(figure, "above .9", "dash")
-    title = "Gates of the concept stream, after the σ: forget 1 erases the state, 0 keeps it"
+    title = "Gates of the concept stream; forget 1 erases the state"
     return styled(figure, title, height)
 
 
@@ -71,25 +76,25 @@ def _heat(values: "Tensor", order: "Tensor", axis: str) -> go.Heatmap:
     )
 
 
-def _scales(figure: go.Figure, found: "ThoughtGates") -> None:
+def _scales(figure: go.Figure, found: "ThoughtGates", bars: Sequence[tuple[str, str]]) -> None:
     """A colour bar for each row of heat maps, as high as the row."""
     widest = float(found.before.nan_to_num().abs().max())
     spread = float(found.after_sd.nan_to_num().max())
-    looks = (
-        {"colorscale": "Viridis", "cmin": 0, "cmax": 1},
-        {"colorscale": "Magma", "cmin": 0, "cmax": max(spread, 0.01)},
-        {"colorscale": "RdBu", "cmin": -max(widest, 0.01), "cmax": max(widest, 0.01)},
-    )
-    for row, ((title, axis), look) in enumerate(zip(ROWS, looks, strict=True), 1):
+    looks = {
+        SHARE: {"colorscale": "Viridis", "cmin": 0, "cmax": 1},
+        SPREAD: {"colorscale": "Magma", "cmin": 0, "cmax": max(spread, 0.01)},
+        BEFORE: {"colorscale": "RdBu", "cmin": -max(widest, 0.01), "cmax": max(widest, 0.01)},
+    }
+    for row, (title, axis) in enumerate(bars, 1):
         low, high = next(figure.select_yaxes(row=row, col=1)).domain
         bar = {"title": title, "y": (low + high) / 2, "len": high - low, "thickness": 12}
         bar |= {"title_font_size": 11, "tickfont_size": 10}
-        figure.update_layout({axis: look | {"colorbar": bar}})
+        figure.update_layout({axis: looks[title, axis] | {"colorbar": bar}})
 
 
-def _lines(figure: go.Figure, found: "ThoughtGates", gate: int) -> None:
+def _lines(figure: go.Figure, found: "ThoughtGates", gate: int, row: int) -> None:
     """One gate's mean, spread and saturated shares by thought, with the untrained twin's mean."""
-    at = {"row": 4, "col": gate + 1}
+    at = {"row": row, "col": gate + 1}
     thoughts = [thought + 1 for thought in range(found.mean.shape[1])]
     mean, sd = found.mean[gate], found.sd[gate]
     low, high = (mean - sd).clamp(min=0), (mean + sd).clamp(max=1)

@@ -12,6 +12,8 @@ from analyses.history import Record, by_split
 from analyses.labels import loop_labels
 from analyses.result import Result
 from analyses.splits import of_tests
+from analyses.thinking_curves import ThinkingCurves, thinking_curves
+from workbench.tasks.worded.task import WordedTask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,8 +148,8 @@ class TrainingCurves(Result):
         return f"accuracy at step {self.steps[-1]:,}: {last}"
 
 
-def training_curves(run: "Run") -> TrainingCurves:
-    """All that a run measured while it was trained.
+def training_curves(run: "Run") -> TrainingCurves | ThinkingCurves:
+    """All that a run measured while it was trained; of one that thinks, with stages and gates.
 
     Args:
         run: A run with a history; it may still be in training.
@@ -158,6 +160,8 @@ def training_curves(run: "Run") -> TrainingCurves:
     curves = by_split(run.history)
     if not curves:
         raise ValueError(f"{run.name} has measured nothing yet")
+    if isinstance(run.task, WordedTask):
+        return thinking_curves(run, curves)
     rows = list(curves.values())
     n_loops = len(rows[0][0]["accuracy_by_loop"])
 

@@ -72,11 +72,19 @@ def runs() -> list[Chosen]:
 def question(chosen: Chosen) -> str:
     """A typed question, or one drawn from a split."""
     found = session.run_of(chosen).task.splits
-    splits = sorted(found, key=lambda split: (split != "test_id", split))
+    first = {"test_id": 0, "test": 1}
+    splits = sorted(found, key=lambda split: (first.get(split, 2), split))
     address.keep("split", splits)
     _first_question(chosen, splits[0])
-    text, split, seed, draw = st.columns([5, 2, 1.5, 1.5], vertical_alignment="bottom")
-    asked = text.text_input("Question", key="question", persist_state="session")
+    is_long = session.thinks(chosen)
+    if is_long:
+        text, beside = st.columns([5, 2], vertical_alignment="top", gap="large")
+        asked = text.text_area("Question", key="question", height=140, persist_state="session")
+        split = beside.container()
+        seed, draw = beside.columns(2, vertical_alignment="bottom")
+    else:
+        text, split, seed, draw = st.columns([5, 2, 1.5, 1.5], vertical_alignment="bottom")
+        asked = text.text_input("Question", key="question", persist_state="session")
     at_once: dict[str, Any] = {"bind": URL, "on_change": _draw, "args": (chosen,)}
     split.selectbox("Draw from", splits, key="split", **at_once)
     seed.number_input("Seed", 0, 9_999, key="seed", **at_once)
@@ -92,15 +100,24 @@ def loops() -> int | None:
     return None if value == AS_TRAINED else int(value)
 
 
-def needs(chosen: Chosen, part: str, wanted: str, why: str) -> None:
-    """Unless a part of the run's task is as wanted, say why not and which runs have it; stop."""
-    if getattr(session.run_of(chosen).task, part) == wanted:
-        return
-    kinds = {name: session.task_of(str(path)) for name, path in run_folders().items()}
-    fitting = [name for name, kind in kinds.items() if getattr(kind, part, None) == wanted]
+def needs(chosen: Chosen, why: str, **wanted: str) -> None:
+    """Unless the run is of the wanted kind, say why not and which runs are; stop."""
+    if lacks(chosen, why, **wanted):
+        st.stop()
+
+
+def lacks(chosen: Chosen, why: str, **wanted: str) -> bool:
+    """Whether a run is not of the wanted kind; then it is said why, and which runs are.
+
+    `wanted` are some of `session.traits`; `why` says what the view needs.
+    """
+    if wanted.items() <= session.traits(chosen.path).items():
+        return False
+    kinds = {name: session.traits(str(path)) for name, path in run_folders().items()}
+    fitting = [name for name, kind in kinds.items() if wanted.items() <= kind.items()]
     has = f"these runs have: {', '.join(fitting)}" if fitting else "no run here has"
     st.info(literal(f"{why}, which {chosen.name} has not; {has}."))
-    st.stop()
+    return True
 
 
 def edits() -> list[dict[str, Any]]:
@@ -111,7 +128,7 @@ def edits() -> list[dict[str, Any]]:
             key="edits",
             bind=URL,
             placeholder=EXAMPLE,
-            help="zero, mean, add, scale, clamp, freeze, patch, realign or skip; loops from 0",
+            help="zero, mean, add, scale, clamp, freeze, patch, realign, mix or skip; loops from 0",
         )
     try:
         data = json.loads(text or "[]")
@@ -137,9 +154,9 @@ def realign() -> dict[str, Any]:
     }
 
 
-def n_rows() -> int:
+def n_rows(first: int = 200) -> int:
     """How many rows of each split a sweep looks at."""
-    return int(st.select_slider("Rows of each split", ROWS, value=200, key="rows", bind=URL))
+    return int(st.select_slider("Rows of each split", ROWS, value=first, key="rows", bind=URL))
 
 
 def step(steps: list[int]) -> int:

@@ -15,11 +15,17 @@ import streamlit as st
 from analyses import Analysed, analyse
 from analyses.answers import Answers
 from analyses.items import items as of_cell
+from workbench.models import FAMILIES
+from workbench.models.agclr import Agclr
 from workbench.models.base import LatentModel
+from workbench.models.thought import ThoughtModel
 from workbench.overview import overview, state
 from workbench.recipe import load_recipe
 from workbench.runs import Run, load_run
-from workbench.tasks import TASKS, Task
+from workbench.tasks import TASKS
+from workbench.tasks.worded.layout import Layout
+from workbench.tasks.worded.problem import Problem
+from workbench.tasks.worded.task import WordedTask
 
 
 @dataclass(frozen=True)
@@ -88,18 +94,49 @@ def has_words(chosen: Chosen) -> bool:
     return run_of(chosen).task.readout == "vocabulary"
 
 
-def task_of(path: str) -> type[Task] | None:
-    """The kind of task of a run, from its recipe alone; None where that cannot be read."""
+def traits(path: str) -> dict[str, str]:
+    """What a run recurs over, and how its task is put, from its recipe; none if unreadable."""
     try:
-        return TASKS[load_recipe(Path(path, "recipe.yaml")).task["name"]]
+        recipe = load_recipe(Path(path, "recipe.yaml"))
+        task, family = TASKS[recipe.task["name"]], FAMILIES[recipe.model["family"]]
     except (ValueError, KeyError, OSError):  # the list of runs says what is wrong with it
-        return None
+        return {}
+    recurrence = "thoughts" if issubclass(family, ThoughtModel) else "loops"
+    return {"recurrence": recurrence, "perception": task.perception, "readout": task.readout}
+
+
+def thinks(chosen: Chosen) -> bool:
+    """Whether a run's model thinks between words rather than loops."""
+    return traits(chosen.path).get("recurrence") == "thoughts"
+
+
+def problem(chosen: Chosen, question: str) -> Problem:
+    """A typed question of a run that thinks, with steps and answer.
+
+    Raises:
+        ValueError: It is no question of the task.
+    """
+    return cast(WordedTask, run_of(chosen).task).typed(question)
+
+
+def layout(chosen: Chosen) -> Layout:
+    """How a run that thinks was asked at the end of its training."""
+    return cast(WordedTask, run_of(chosen).task).layout
+
+
+def answer_in(chosen: Chosen, said: str) -> str:
+    """The answer in what a run that thinks says."""
+    return cast(WordedTask, run_of(chosen).task).answer_in(said)
+
+
+def has_gates(chosen: Chosen) -> bool:
+    """Whether a run that thinks has a stream with gates."""
+    return issubclass(FAMILIES[run_of(chosen).recipe.model["family"]], Agclr)
 
 
 def draw(chosen: Chosen, split: str, seed: int) -> str:
     """A question of a split."""
-    task = run_of(chosen).task
-    return str(task.examples(task.batch(split, 1, seed))[0]["question"])
+    return run_of(chosen).task.draw(split, seed)
 
 
 def line(path: str) -> dict[str, Any]:

@@ -24,6 +24,11 @@ page = st.navigation(
             url_path="graph",
         ),
         st.Page(
+            "views/thoughts.py",
+            title="Thoughts",
+            url_path="thoughts",
+        ),
+        st.Page(
             "views/realignment.py",
             title="Realignment",
             url_path="realignment",

@@ -9,6 +9,9 @@ import torch
 
 GRAPHS = dict(n_train=40, n_valid=10, n_test=8, test_hops=[1, 2, 4])
 DEPTHS = dict(train_depths=[1, 2], valid_depths=[2], test_depths=[1, 2, 3], max_length=24)
+PATHS = dict(name="prosqa", n_train=16, n_valid=8, n_test=8, n_nodes=10, hops=[3, 4])
+PATHS |= dict(wording="arrows")
+THOUGHT = dict(curriculum=dict(method="coconut", epochs_per_stage=1, max_latent_stage=2))
 FEW = dict(n_train=20, n_valid=6, n_test=6)
 SHAPE = dict(d_vocab=11, n_ctx=8, d_model=16, n_heads=2, n_layers=2, d_mlp=32)
 WORLD = dict(n_entities=6, n_relations=4, out_degree=3, n_train=12, n_test_id=6, n_test_ood=6)
@@ -118,7 +121,8 @@ def recipe():
 def page_folder(tmp_path_factory):
     """A folder with runs for the page: three families of 20 steps, and one still in training.
 
-    Two more, of 4 steps, answer yes or no: one is asked about graphs, one about expressions.
+    Two more, of 4 steps, answer yes or no: one is asked about graphs, one about expressions. The
+    last two, of 4 steps, think: with a gated stream, and without.
     """
     import shutil
 
@@ -144,7 +148,7 @@ def page_folder(tmp_path_factory):
         }
         train(parse(Recipe, data, family), folder / "runs" / f"tiny-{family}", quiet=True)
     recurrent = {"family": "depth_recurrent", "n_loops": 3, "max_loops": 6} | shape
-    short = {"steps": 4, "batch_size": 8, "loops": [2, 3], "measure": {"every": 1, "n": 8}}
+    short = {"steps": 4, "batch_size": 8, "measure": {"every": 1, "n": 8}}
     for name, task, positions in (
         ("graphs", {"name": "reachability"} | GRAPHS, "none"),
         (
@@ -157,9 +161,13 @@ def page_folder(tmp_path_factory):
             "name": f"tiny-{name}",
             "task": task,
             "model": recurrent | {"positional_embedding_type": positions},
-            "training": short,
+            "training": short | {"loops": [2, 3]},
         }
         train(parse(Recipe, data, name), folder / "runs" / f"tiny-{name}", quiet=True)
+    for family in ("agclr", "coconut"):
+        data = {"name": f"tiny-{family}", "task": PATHS, "model": {"family": family} | shape}
+        data["training"] = short | THOUGHT
+        train(parse(Recipe, data, family), folder / "runs" / f"tiny-{family}", quiet=True)
     shutil.copytree(folder / "runs" / "tiny-looped", folder / "runs" / "tiny-unfinished")
     (folder / "runs" / "tiny-unfinished" / "model.safetensors").unlink()
     return folder

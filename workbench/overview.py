@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+from workbench.curriculum import Curriculum
 from workbench.runs import Run
 
 QUIET = 600  # seconds without a measurement after which a run counts as stopped
@@ -17,6 +18,7 @@ def overview(run: Run) -> dict[str, Any]:
         "family": run.recipe.model["family"],
         "task": run.recipe.task["name"],
         "loops": run.recipe.model.get("n_loops", 1),
+        "thoughts": _thoughts(run),
         "parameters": run.n_parameters,
         "state": state(run),
         "step": step,
@@ -24,6 +26,15 @@ def overview(run: Run) -> dict[str, Any]:
         "accuracy": {r["split"]: r["accuracy"] for r in history if r["step"] == step},
         "about": run.recipe.about,
     }
+
+
+def _thoughts(run: Run) -> int | None:
+    """Thoughts that a run's training ends with; None for one that was not taught to think."""
+    curriculum = run.recipe.training.curriculum
+    if curriculum is None:
+        return None
+    layout = Curriculum(curriculum).final()
+    return layout.n_fillers if layout.filler == "latent" else 0
 
 
 def state(run: Run) -> str:

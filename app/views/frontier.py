@@ -16,6 +16,7 @@ FEW = 100  # rows of the analyses on demand
 st.title("The compute frontier")
 st.caption("How many loops does how much reasoning take, and how far would guessing come?")
 runs = choose.runs()
+choose.needs(runs[0], "The frontier is measured over loops", recurrence="loops")
 sweep = cell.sweep(runs[0])
 
 

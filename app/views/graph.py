@@ -15,7 +15,7 @@ st.caption(
     "look?"
 )
 runs = choose.runs()
-choose.needs(runs[0], "perception", "nodes", "This view draws questions that are graphs")
+choose.needs(runs[0], "This view draws questions that are graphs", perception="nodes")
 question = choose.question(runs[0])
 left, right = st.columns([2, 3], gap="large")
 with left:

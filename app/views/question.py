@@ -12,6 +12,7 @@ LONGEST = 24  # positions of an attention pattern that can still be read
 st.title("One question, loop by loop")
 st.caption("What does each loop say at each position, is the bridge known, and who looks where?")
 runs = choose.runs()
+choose.needs(runs[0], "This view follows loops", recurrence="loops")
 question = choose.question(runs[0])
 left, right = st.columns([2, 3], gap="large")
 with left:
@@ -22,6 +23,8 @@ with right:
 
 def view(chosen: session.Chosen) -> None:
     """One run's answer to the question."""
+    if choose.lacks(chosen, "This view follows loops", recurrence="loops"):
+        return
     facts = attempt(session.facts, chosen, question)
     if facts is not None:
         answer = in_words if session.has_words(chosen) else by_yes_or_no

@@ -11,9 +11,8 @@ st.caption(
     "Does the second hop then work, without any training?"
 )
 runs = choose.runs()
-choose.needs(
-    runs[0], "readout", "vocabulary", "Realignment moves states onto words of a vocabulary"
-)
+WHY = "Realignment moves states onto words of a vocabulary between loops"
+choose.needs(runs[0], WHY, readout="vocabulary", recurrence="loops")
 question = choose.question(runs[0])
 move = choose.realign()
 realigned: list[session.Chosen] = []

@@ -30,10 +30,11 @@ chosen = choose.run()
 st.header(literal(chosen.name))
 line = next((line for line in lines if line["run"] == Path(chosen.path).name), None)
 if line is not None:
+    loops_or_thoughts = "Loops" if line["thoughts"] is None else "Thoughts"
     tiles(
         {
             "Family": line["family"],
-            "Loops": line["loops"],
+            loops_or_thoughts: line[loops_or_thoughts.lower()],
             "Parameters": f"{line['parameters'] or 0:,}",
             f"Steps, {line['state']}": f"{line['step']:,} of {line['steps']:,}",
         }

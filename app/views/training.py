@@ -6,8 +6,10 @@ from app import choose, session
 from app.show import attempt, present, show, side_by_side
 
 st.title("Training")
-st.caption("When does reading after loop 1 stop working, and what happens to the bridge then?")
 runs = choose.runs()
+LOOPS = "When does reading after loop 1 stop working, and what happens to the bridge then?"
+THOUGHTS = "What does each stage, with more steps given up for thoughts, do to what is said?"
+st.caption(THOUGHTS if session.thinks(runs[0]) else LOOPS)
 is_live = any(session.is_training(chosen) for chosen in runs)
 
 
@@ -15,7 +17,8 @@ def curves(chosen: session.Chosen) -> None:
     """One run's history."""
     if session.is_training(chosen):
         st.caption("In training: this part is drawn anew every few seconds.")
-    show(attempt(session.of_training, "stage_collapse", chosen), chosen, "collapse")
+    if not session.thinks(chosen):
+        show(attempt(session.of_training, "stage_collapse", chosen), chosen, "collapse")
     show(attempt(session.of_training, "training_curves", chosen), chosen, "curves")
 
 
@@ -31,10 +34,11 @@ question = choose.question(runs[0])
 step = choose.step(session.run_of(runs[0]).steps)
 
 
-def lens(chosen: session.Chosen) -> None:
+def said(chosen: session.Chosen) -> None:
     """What one run said of the question at the chosen step."""
-    name = "logit_lens" if session.has_words(chosen) else "answers"
+    lens = session.has_words(chosen) and not session.thinks(chosen)
+    name = "logit_lens" if lens else "answers"
     present(name, chosen, "lens", question=question, step=step)
 
 
-side_by_side(runs, lens)
+side_by_side(runs, said)

@@ -49,7 +49,8 @@ def test_a_link_to_a_run_that_is_gone_names_the_nearest(open_page):
 
 def test_runs_lists_all_runs_with_what_became_of_them(open_page):
     table = open_page().dataframe[0].value.set_index("run")
-    names = ["boolean", "discoloop", "graphs", "looped", "transformer", "unfinished"]
+    names = ["agclr", "boolean", "coconut", "discoloop", "graphs", "looped", "transformer"]
+    names.append("unfinished")
     assert list(table.index) == [f"tiny-{name}" for name in names]
     assert table.state["tiny-looped"] == "finished"
     assert table.state["tiny-unfinished"] == "in training"
@@ -64,7 +65,7 @@ def test_a_broken_run_is_named_and_the_others_are_shown(open_page, monkeypatch, 
     page = open_page()
     assert not page.exception
     assert any("broken/recipe.yaml" in sentence for sentence in sentences(page))
-    assert len(page.dataframe[0].value) == 6
+    assert len(page.dataframe[0].value) == 8
 
 
 @pytest.mark.parametrize("view", VIEWS)

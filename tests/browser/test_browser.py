@@ -21,6 +21,11 @@ def one_of_each():
 
 
 RUNS = ["tiny-discoloop", *one_of_each()]
+THINKING = [
+    path.parent.name
+    for path in SHIPPED.glob("*/recipe.yaml")
+    if yaml.safe_load(path.read_text())["model"]["family"] in ("coconut", "agclr")
+]
 SLOW = 60_000  # milliseconds until a view has been computed on a busy machine
 
 expect.set_options(timeout=SLOW)
@@ -136,6 +141,33 @@ def test_a_graph_after_each_loop(tab):
     expect(tab.get_by_test_id("stAlert")).to_contain_text("node Z is not in the graph")
 
 
+def test_thoughts_and_what_is_done_to_them(tab):
+    tab.goto("/thoughts?run=tiny-agclr&rows=50")
+    expect(figures(tab)).to_have_count(5)
+    settle(tab)
+    said = tab.get_by_text("said by number of thoughts").first
+    expect(said).to_be_visible()
+    edits = tab.get_by_test_id("stMain").locator("code", has_text='"do":')
+    expect(edits).to_have_count(0)
+    pick(tab, "Memory", "stream held")
+    expect(edits.first).to_contain_text('"do": "freeze"')
+    assert "memory=stream+held" in tab.url
+    pick(tab, "Exchange thought", "all")
+    expect(edits.first).to_contain_text('"do": "patch"')
+    assert "swap=all" in tab.url
+    expect(figures(tab)).to_have_count(5)
+    before = tab.get_by_label("Question", exact=True).input_value()
+    tab.get_by_role("button", name="Draw another").click()
+    expect(tab.get_by_label("Question", exact=True)).not_to_have_value(before)
+    settle(tab)
+    no_sentence(tab)
+    visit(tab, "Training")
+    expect(tab.get_by_text("with 2 thoughts: ").first).to_be_visible()
+    no_sentence(tab)
+    visit(tab, "Question")
+    expect(tab.get_by_test_id("stAlert")).to_contain_text("tiny-looped")
+
+
 def test_an_expression_loop_by_loop(tab):
     tab.goto("/question?run=tiny-boolean&question=!((T%26F)|T)")
     expect(figures(tab)).to_have_count(3)
@@ -149,6 +181,11 @@ def test_an_expression_loop_by_loop(tab):
 
 @pytest.mark.parametrize("run", RUNS)
 def test_every_run_opens(tab, run):
+    if run in THINKING:
+        tab.goto(f"/thoughts?run={run}")
+        expect(tab.get_by_text("said by number of thoughts").first).to_be_visible()
+        settle(tab)
+        return
     tab.goto(f"/question?run={run}")
     # a text is too long for a map of attention; a graph network has neither attention nor a gate
     expect(figures(tab)).to_have_count({"kinship-small": 2, "reachability-gnn": 1}.get(run, 3))

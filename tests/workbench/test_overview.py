@@ -21,6 +21,7 @@ def test_a_run_in_one_line(run):
         "family": "discoloop",
         "task": "two_hop",
         "loops": 2,
+        "thoughts": None,
         "parameters": n_parameters,
         "state": "finished",
         "step": 6,

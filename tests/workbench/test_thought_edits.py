@@ -308,6 +308,17 @@ def test_freezing_after_the_last_thought_is_refused(agclr, after):
         run(agclr, laid_out(ROWS), {"do": "freeze", "place": STREAM, "after": after})
 
 
+@pytest.mark.parametrize(
+    "edit", [{"do": "freeze", "place": STREAM, "after": 1}, {"do": "mix"}], ids=name_of
+)
+def test_what_acts_on_later_thoughts_lets_questions_be_that_are_asked_with_fewer(agclr, edit):
+    hooks = edit_hooks(parse_edits([edit]), agclr, laid_out(ROWS))
+    fewer = laid_out([[1, 2, T, 3, 4]])
+    with torch.no_grad(), agclr.hooks(hooks):
+        edited = agclr(**fewer.inputs)
+    assert torch.equal(edited, agclr(**fewer.inputs))
+
+
 def test_freezing_a_place_of_the_sequence_is_refused(model, batch):
     with pytest.raises(ConfigError, match="runs each position once, so blocks.0.hook_attn_out has"):
         run(model, batch, {"do": "freeze", "place": ATTN, "after": 0})

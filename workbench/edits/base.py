@@ -124,6 +124,13 @@ def chosen_positions(positions: Positions | None, batch: Batch) -> Bool[Tensor, 
     return chosen[:, :n_pos]
 
 
+def most_thoughts(model: LatentModel, batch: Batch) -> int:
+    """Thoughts of the row of a batch that has most; none in models that loop."""
+    if not isinstance(model, ThoughtModel):
+        return 0
+    return int((batch.tokens == model.cfg.latent_token).sum(1).max())
+
+
 def looping(edit: Edit, model: LatentModel) -> DepthModel:
     """The model, which an edit needs to be one that loops.
 

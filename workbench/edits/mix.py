@@ -6,7 +6,7 @@ from pydantic import model_validator
 from torch import Tensor
 
 from workbench.config import ConfigError
-from workbench.edits.base import THOUGHT, CompiledHooks, Edit, thinking
+from workbench.edits.base import THOUGHT, CompiledHooks, Edit, most_thoughts, thinking
 from workbench.hooks import HookPoint, loop_of
 from workbench.models.base import LatentModel
 from workbench.tasks.batch import Batch
@@ -33,10 +33,13 @@ class Mix(Edit):
     def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
         thinking(self, model)
         held: dict[str, Tensor] = {}
+        own = most_thoughts(model, batch)
 
         def mix(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
             loop = cast(int, loop_of(hook))
-            self._check_loops(hook.clock.n_loops - 1)
+            n_thoughts = hook.clock.n_loops - 1
+            if n_thoughts >= own:  # else they are asked with fewer thoughts than they have
+                self._check_loops(n_thoughts)
             if loop and (self.loops is None or loop in self.loops):
                 tensor = (1 - self.alpha) * tensor + self.alpha * held["thought"]
             held["thought"] = tensor

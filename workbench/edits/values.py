@@ -7,7 +7,13 @@ from pydantic import model_validator
 from torch import Tensor
 
 from workbench.config import ConfigError
-from workbench.edits.base import CompiledHooks, Edit, PlaceEdit, chosen_positions
+from workbench.edits.base import (
+    CompiledHooks,
+    Edit,
+    PlaceEdit,
+    chosen_positions,
+    most_thoughts,
+)
 from workbench.edits.firing import Firing, where
 from workbench.hooks import PER_QUERY, HookPoint, loop_of
 from workbench.models.base import LatentModel
@@ -120,11 +126,14 @@ class Freeze(Edit):
         chosen = chosen_positions(self.positions, batch)
         held: dict[str, Tensor] = {}
         self._check_place(model)
+        own = most_thoughts(model, batch)
 
         def freeze(tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
             loop = cast(int, loop_of(hook))
             firings = hook.clock.n_loops - (self.place in model.between_places)
             if not 0 <= self.after < firings - 1:
+                if firings < own:  # the questions are asked with fewer thoughts than they have
+                    return None
                 raise ConfigError(
                     f"freeze: after={self.after} leaves no loop to hold it in; {self.place} comes "
                     f"in {firings} loops, numbered 0 to {firings - 1}"

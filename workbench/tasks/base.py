@@ -141,6 +141,10 @@ class Task(ABC):
 
         return DatasetDict({split: self.dataset(split) for split in self.splits})
 
+    def draw(self, split: str, seed: int) -> str:
+        """A question of a split, as it may be typed."""
+        return str(self.examples(self.batch(split, 1, seed))[0]["question"])
+
     def examples(self, batch: Batch) -> list[dict[str, object]]:
         """Rows in words: question, answer, bridges, difficulty under its own name."""
         words = self.vocabulary.words

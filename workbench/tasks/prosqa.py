@@ -7,7 +7,7 @@ flips.
 """
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal, cast
 
@@ -104,22 +104,9 @@ class Prosqa(WordedTask):
         files = {"train": self.cfg.train_file, "valid": self.cfg.valid_file}
         return (files | {"test": self.cfg.test_file}).get(split)
 
-    def _drawn(self, split: str) -> list[Graph]:
-        """The graphs of a split; no question of it is in a split before it, test coming first."""
-        if split not in self._graphs:
-            earlier = DRAWN[: DRAWN.index(split)]
-            seen = {graph for name in earlier for graph in self._drawn(name)}
-            n = {"train": self.cfg.n_train, "valid": self.cfg.n_valid, "test": self.cfg.n_test}[
-                split
-            ]
-            draw = self.seed * len(DRAWN) + len(earlier)
-            graphs = draw_graphs(n + n // 20 + 10, draw, self.cfg.settings())
-            self._graphs[split] = [g for g in dict.fromkeys(graphs) if g not in seen][:n]
-        return self._graphs[split]
-
-    @cached_property
-    def _graphs(self) -> dict[str, list[Graph]]:
-        return {}
+    def _drawn(self, split: str) -> Sequence[Graph]:
+        sizes = self.cfg.n_test, self.cfg.n_valid, self.cfg.n_train
+        return drawn(split, self.seed, sizes, self.cfg.settings())
 
     def score(self, problem: Problem, said: str) -> Score:
         return score_prosqa(said, problem.answer)
@@ -177,6 +164,21 @@ class Prosqa(WordedTask):
 
     def typed(self, text: str) -> Problem:
         return prosqa_problem(read_question(text), self.cfg.wording)
+
+
+@lru_cache(maxsize=6)
+def drawn(
+    split: str, seed: int, sizes: tuple[int, int, int], settings: GraphSettings
+) -> Sequence[Graph]:
+    """The graphs of a split, none of which is in a split before it; test comes first, train last.
+
+    They are kept, for several runs of one task are often looked at together.
+    """
+    number = DRAWN.index(split)
+    seen = {graph for name in DRAWN[:number] for graph in drawn(name, seed, sizes, settings)}
+    n = sizes[number]
+    graphs = draw_graphs(n + n // 20 + 10, seed * len(DRAWN) + number, settings)
+    return [graph for graph in dict.fromkeys(graphs) if graph not in seen][:n]
 
 
 def _columns(graphs: Sequence[Graph]) -> np.ndarray:

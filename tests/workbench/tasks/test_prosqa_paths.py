@@ -57,3 +57,23 @@ def test_the_datas_own_solutions_are_correct_paths(wording):
         for skipped in range(len(problem.steps)):
             said = " ".join(task.vocabulary.decode(step) for step in encoded.steps[skipped:])
             assert path_class(problem.facts["graph"], said, False) == "correct path"
+
+
+def test_splits_hold_the_same_questions_in_whatever_order_they_are_asked_for():
+    from workbench.tasks import build_task
+
+    sizes = dict(n_train=30, n_valid=6, n_test=8, n_nodes=10, hops=[3, 3])
+    first, second = (build_task("prosqa", **sizes) for _ in range(2))
+    wanted = {split: first.graphs(split) for split in ("train", "valid", "test")}
+    assert wanted == {split: second.graphs(split) for split in ("test", "valid", "train")}
+    assert len({graph for graphs in wanted.values() for graph in graphs}) == 44
+
+
+def test_a_drawn_question_can_be_typed():
+    from workbench.tasks import build_task
+
+    task = build_task("prosqa", n_train=1, n_valid=1, n_test=8, n_nodes=10, wording="arrows")
+    drawn = task.draw("test", 3)
+    known = {problem.question: problem for problem in task.problems("test")}
+    assert task.typed(drawn).answer == known[drawn].answer
+    assert task.draw("test", 3) == drawn

@@ -201,6 +201,11 @@ class WordedTask(Task):
         chosen = np.random.default_rng(seed).permutation(len(self.problems(split)))[:n]
         return self.lay_out(split, chosen.tolist())
 
+    def draw(self, split: str, seed: int) -> str:
+        rows = self.batch(split, 1, seed)
+        assert isinstance(rows, WordedBatch)
+        return self.problems(split)[int(rows.number[0])].question
+
     @property
     def n_ctx(self) -> int:
         """Positions of the longest problem with all its steps, and the layout's fillers."""
