@@ -7,7 +7,7 @@ flips.
 """
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, cast
 
@@ -103,19 +103,10 @@ class Prosqa(WordedTask):
         files = {"train": self.cfg.train_file, "valid": self.cfg.valid_file}
         return (files | {"test": self.cfg.test_file}).get(split)
 
-    @cached_property
+    @property
     def _drawn(self) -> dict[str, list[Graph]]:
-        """All graphs at once, so that no question is in two splits."""
-        sizes = {"test": self.cfg.n_test, "valid": self.cfg.n_valid, "train": self.cfg.n_train}
-        seen: set[Graph] = set()
-        drawn = {}
-        for number, (split, n) in enumerate(sizes.items()):
-            graphs = draw_graphs(
-                n + n // 20 + 10, self.seed * len(sizes) + number, self.cfg.settings()
-            )
-            drawn[split] = [g for g in dict.fromkeys(graphs) if g not in seen][:n]
-            seen.update(drawn[split])
-        return drawn
+        sizes = self.cfg.n_test, self.cfg.n_valid, self.cfg.n_train
+        return drawn(self.seed, sizes, self.cfg.settings())
 
     def score(self, problem: Problem, said: str) -> Score:
         return score_prosqa(said, problem.answer)
@@ -159,6 +150,23 @@ class Prosqa(WordedTask):
 
     def typed(self, text: str) -> Problem:
         return prosqa_problem(read_question(text), self.cfg.wording)
+
+
+@lru_cache(maxsize=2)
+def drawn(
+    seed: int, sizes: tuple[int, int, int], settings: GraphSettings
+) -> dict[str, list[Graph]]:
+    """The graphs of test, valid and train at once, so that no question is in two splits.
+
+    They are kept, for several runs of one task are often looked at together.
+    """
+    seen: set[Graph] = set()
+    found = {}
+    for number, (split, n) in enumerate(zip(("test", "valid", "train"), sizes, strict=True)):
+        graphs = draw_graphs(n + n // 20 + 10, seed * len(sizes) + number, settings)
+        found[split] = [g for g in dict.fromkeys(graphs) if g not in seen][:n]
+        seen.update(found[split])
+    return found
 
 
 def _columns(graphs: Sequence[Graph]) -> np.ndarray:
