@@ -12,6 +12,7 @@ _HOME = {
     "Run": "workbench.runs",
     "TASKS": "workbench.tasks",
     "at_loop": "workbench.hooks",
+    "at_position": "workbench.hooks",
     "build_model": "workbench.models",
     "build_task": "workbench.tasks",
     "from_pretrained": "workbench.pretrained",

@@ -1,6 +1,10 @@
+import json
+
 import pytest
 
-from workbench.evaluation import in_words, wilson
+from workbench.config import ConfigError
+from workbench.edits import parse_edits
+from workbench.evaluation import evaluate, in_words, wilson
 
 
 @pytest.mark.parametrize(
@@ -22,6 +26,7 @@ def test_in_words_the_best_guesses_stand_first_and_no_more_than_three():
     found = {
         "run": "tiny",
         "split": "test",
+        "loops": 2,
         "n": 8,
         "accuracy": 0.75,
         "accuracy_interval": [0.5, 1.0],
@@ -36,3 +41,90 @@ def test_in_words_the_best_guesses_stand_first_and_no_more_than_three():
         "by hops: 1: 1.0000; 3: 0.5000",
         "commonest answer 0.5000; at most, degrees 0.7500; edges 0.6250; ancestors 0.6000",
     ]
+
+
+THINKING = """
+name: tiny
+task: {name: prosqa, n_train: 8, n_valid: 4, n_test: 8, n_nodes: 8, hops: [1, 2],
+       lengths: balanced, wording: arrows}
+model: {family: %s, d_model: 16, n_heads: 2, n_layers: 1, d_mlp: 32}
+training: {steps: 1, batch_size: 4, measure: {n: 2},
+           curriculum: {first_stage: 2, max_latent_stage: 2}}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run that thinks two thoughts."""
+    from workbench.recipe import load_recipe
+    from workbench.runs import load_run
+    from workbench.training import train
+
+    folder = tmp_path_factory.mktemp("thinking")
+    (folder / "tiny.yaml").write_text(THINKING % "agclr")
+    recipe = load_recipe(folder / "tiny.yaml")
+    return load_run(train(recipe, folder / "run", quiet=True))
+
+
+def test_of_a_run_that_thinks_the_object_says_thoughts_where_others_say_loops(run):
+    found = evaluate(run)
+    assert found.keys() == {
+        *("run", "recipe", "step", "split", "edits", "thoughts", "trained_thoughts", "n"),
+        *("accuracy", "accuracy_interval", "accuracy_by_loop", "accuracy_by_difficulty"),
+        *("answered", "majority_rate", "shortcuts"),
+    }
+    assert json.loads(json.dumps(found)) == found
+    assert (found["thoughts"], found["trained_thoughts"], found["n"]) == (2, 2, 8)
+    assert len(found["accuracy_by_loop"]) == 3  # after 0, 1 and 2 thoughts
+    assert found["accuracy"] == found["accuracy_by_loop"][-1]
+    assert found["split"] == "test"
+
+
+def test_another_number_of_thoughts_is_marked(run):
+    found = evaluate(run, thoughts=4, n=3)
+    assert (found["thoughts"], found["trained_thoughts"], found["n"]) == (4, 2, 3)
+    assert len(found["accuracy_by_loop"]) == 5
+    assert "after 0 to 4 thoughts (trained with 2): " in in_words(found, "steps")
+    assert "after 0 to 2 thoughts: " in in_words(evaluate(run, n=3), "steps")
+
+
+def test_what_is_right_after_fewer_thoughts_is_what_fewer_thoughts_are_asked(run):
+    assert evaluate(run, thoughts=1)["accuracy_by_loop"] == evaluate(run)["accuracy_by_loop"][:2]
+
+
+def test_edits_of_thoughts_are_made_and_kept(run):
+    plain = [{"do": "zero", "place": "recurrence.hook_thought", "loops": [1]}]
+    assert evaluate(run, edits=parse_edits(plain), n=3)["edits"] == plain
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        ({"n_loops": 2}, "--loops is for models that loop; this one has --thoughts"),
+        ({"thoughts": -1}, "--thoughts -1 must be at least 0"),
+        ({"split": "tset"}, "no split 'tset'; did you mean 'test'"),
+        ({"thoughts": 99}, "row . has .* positions, .* of them thoughts; the model's n_ctx is"),
+    ],
+)
+def test_what_does_not_fit_a_run_that_thinks_is_refused(run, options, sentence):
+    with pytest.raises((ConfigError, ValueError), match=sentence):
+        evaluate(run, **options)
+
+
+def test_hotpotqas_overlap_stands_beside_its_accuracy(tmp_path):
+    from pathlib import Path
+
+    from workbench.recipe import load_recipe
+    from workbench.runs import load_run
+    from workbench.training import train
+
+    data = Path(__file__).parents[1] / "data" / "worded" / "hotpotqa_invented.json"
+    text = THINKING.partition("task:")[0] + (
+        f"task: {{name: hotpotqa, train_file: {data}, context: none}}\n"
+        "model: {family: coconut, d_model: 16, n_heads: 2, n_layers: 1, d_mlp: 32}\n"
+        "training: {steps: 1, batch_size: 2, measure: {n: 1, splits: [train]},\n"
+        "           curriculum: {method: no_cot}}\n"
+    )
+    (tmp_path / "tiny.yaml").write_text(text)
+    run = load_run(train(load_recipe(tmp_path / "tiny.yaml"), tmp_path / "run", quiet=True))
+    assert 0 <= evaluate(run, n=2)["f1"] <= 1

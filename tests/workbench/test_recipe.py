@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from workbench.config import ConfigError, parse
@@ -5,6 +7,8 @@ from workbench.plain_yaml import parse_yaml
 from workbench.recipe import Recipe, load_recipe, recipe_names, versions
 from workbench.training.resolve import resolve
 
+DATA = Path(__file__).parents[1] / "data" / "worded"
+SPLITS = ("train", "valid", "test")
 TEXT = """
 name: small
 task: {name: two_hop}
@@ -122,9 +126,61 @@ def test_an_unknown_recipe_is_refused():
         load_recipe("nowhere")
 
 
+# What recipes of paper size find elsewhere, and what stands in for it here
+EXCERPTS = {
+    "gsm8k": {f"{split}_file": "gsm8k_augmented_excerpt.txt" for split in SPLITS},
+    "hotpotqa": {"hub": None} | {f"{split}_file": "hotpotqa_invented.json" for split in SPLITS[:2]},
+    "prosqa": {f"n_{split}": 8 for split in SPLITS},
+}
+BACKBONE = "openai-community/gpt2"
+
+
+def of_backbones(given):
+    return [name for name in recipe_names() if ("tokenizer" in load_recipe(name).task) is given]
+
+
 def test_every_recipe_that_ships_parses_and_fits_its_task():
-    for name in recipe_names():
+    for name in of_backbones(False):
         assert resolve(load_recipe(name))[1].name
+
+
+@pytest.mark.parametrize("name", of_backbones(True))
+def test_every_recipe_on_a_backbone_fits_its_task_on_excerpts(name, gpt2):
+    recipe = load_recipe(name)
+    assert recipe.task["tokenizer"] == BACKBONE
+    kind = recipe.task["name"]
+    assert recipe.training.start_from in (f"pretrained:{BACKBONE}", f"{kind}-paper-cot")
+    changes = {
+        key: str(DATA / value) if key.endswith("_file") else value
+        for key, value in EXCERPTS[kind].items()
+    }
+    small = recipe.model_copy(
+        update={
+            "task": recipe.task | {"tokenizer": gpt2} | changes,
+            "training": recipe.training.model_copy(update={"start_from": f"pretrained:{gpt2}"}),
+        }
+    )
+    stored = resolve(small)[1]
+    assert stored.model["d_model"] == 16
+    assert stored.model["dropout"] == 0.1
+    assert parse(Recipe, parse_yaml(stored.to_yaml(), "x"), "x") == stored
+
+
+@pytest.mark.parametrize(
+    "name, rows, epochs",
+    [
+        ("gsm8k-paper-cot", 385_620, 5),
+        ("gsm8k-paper-agclr", 385_620, 12),
+        ("hotpotqa-paper-cot", 15_000, 15),
+        ("hotpotqa-paper-coconut", 15_000, 12),
+        ("prosqa-paper-coconut", 17_886, 17),
+    ],
+)
+def test_steps_of_paper_size_follow_from_rows_and_epochs(name, rows, epochs):
+    cfg = load_recipe(name).training
+    assert cfg.steps == round(epochs * rows / cfg.batch_size)
+    assert (cfg.batch_size, cfg.optimizer.lr, cfg.optimizer.weight_decay) == (128, 1e-4, 0.01)
+    assert (cfg.optimizer.warmup, cfg.optimizer.clip) == (100, 1.0)
 
 
 def test_a_stored_recipe_reads_the_same(recipe):

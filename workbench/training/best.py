@@ -1,5 +1,6 @@
 """The best weights of each stage of a curriculum, by accuracy on the validation questions."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,15 @@ BEST = "best.safetensors"  # of the stage that training is in, in full precision
 class BestSteps:
     """Keeps one step of each stage in `steps/`; of the last one the weights in full, too."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, is_kept: Callable[[int], bool]) -> None:
+        """Begin without any.
+
+        Args:
+            folder: The run's.
+            is_kept: Whether the weights of a step are kept for another reason.
+        """
         self.folder = folder
+        self.is_kept = is_kept
         self._found: dict[int, tuple[int, float]] = {}  # of each stage step and accuracy
 
     def offer(self, stage: int, step: int, accuracy: float, model: nn.Module) -> None:
@@ -23,7 +31,7 @@ class BestSteps:
         before = self._found.get(stage)
         if before is not None and before[1] >= accuracy:
             return
-        if before is not None:
+        if before is not None and not self.is_kept(before[0]):
             self._path(before[0]).unlink(missing_ok=True)
         self._found[stage] = step, accuracy
         write_half(self._path(step), model)

@@ -1,22 +1,35 @@
 """What a recipe would do, before it does it."""
 
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
+
+import numpy as np
 
 from workbench.instruments.flops import forward_flops, weights_in_products
 from workbench.models import build_model, model_config
-from workbench.models.base import LatentModel
 from workbench.models.depth import DepthModel
 from workbench.models.thought import ThoughtModel
-from workbench.recipe import Recipe
+from workbench.recipe import Recipe, TrainingConfig
 from workbench.recurrence.discrete import MixDecoded, Reembed
 from workbench.recurrence.update import GatedUpdate
 from workbench.tasks import Task
+from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.task import WordedTask
 from workbench.training.lessons import WordedLessons
 from workbench.training.resolve import resolve
 from workbench.training.stream import BatchStream
 from workbench.training.trainer import is_saved
+
+LOOKED_AT = 8  # batches of a curriculum from which its operations are estimated
+
+
+class Amount(NamedTuple):
+    """What depends on how a task is taught."""
+
+    rows: dict[str, int]
+    epochs: str
+    flops: float
+    best: int = 0  # steps kept beside those of `training.save`, the best ones of the stages
 
 
 def plan(recipe: Recipe, folder: Path) -> str:
@@ -24,47 +37,53 @@ def plan(recipe: Recipe, folder: Path) -> str:
     task, resolved = resolve(recipe)
     model = build_model(model_config(resolved.model))
     cfg = resolved.training
+    if isinstance(model, ThoughtModel):
+        amount = _of_thoughts(cfg, cast(WordedTask, task), model, resolved.seed)
+    else:
+        amount = _of_loops(cfg, task, cast(DepthModel, model), resolved.seed)
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
-    saved = sum(is_saved(cfg.save, step) for step in range(cfg.steps)) + 1
+    saved = sum(is_saved(cfg.save, step) for step in range(cfg.steps)) + 1 + amount.best
     megabytes = (saved * 2 + 4) * n_parameters / 1e6
-    work = _of_words if isinstance(task, WordedTask) else _of_loops
-    epochs, flops = work(task, model, resolved)
-    rows = "; ".join(f"{split} {len(batch):,}" for split, batch in task.splits.items())
+    rows = "; ".join(f"{split} {n:,}" for split, n in amount.rows.items())
     return (
         f"{resolved.to_yaml()}\n"
         f"# writes to      {folder}\n"
         f"# parameters     {n_parameters:,}\n"
         f"# rows           {rows}\n"
-        f"# epochs         {epochs}\n"
-        f"# operations     {flops:.2e}, forward and backward\n"
+        f"# epochs         {amount.epochs}\n"
+        f"# operations     {amount.flops:.2e}, forward and backward\n"
         f"# saved weights  {saved} steps, {megabytes:.1f} MB in all"
     )
 
 
-def _of_loops(task: Task, model: LatentModel, recipe: Recipe) -> tuple[str, float]:
-    """Epochs in words, and operations in all, of a model that loops."""
-    cfg = recipe.training
-    stream = BatchStream(task, cfg.mixture, cfg.batch_size, recipe.seed)
+def _of_loops(cfg: TrainingConfig, task: Task, model: DepthModel, seed: int) -> Amount:
+    stream = BatchStream(task, cfg.mixture, cfg.batch_size, seed)
     tokens = int(stream.batch(0).length.sum())
     loops = sum(cfg.loops) / 2 if isinstance(cfg.loops, list) else None
-    flops = cfg.steps * tokens * flops_per_token(cast(DepthModel, model), loops)
-    return f"{stream.epoch(cfg.steps):.0f} of {stream.main_split}", flops
+    return Amount(
+        {split: len(batch) for split, batch in task.splits.items()},
+        f"{stream.epoch(cfg.steps):.0f} of {stream.main_split}",
+        cfg.steps * tokens * flops_per_token(model, loops),
+    )
 
 
-def _of_words(task: Task, model: LatentModel, recipe: Recipe) -> tuple[str, float]:
-    """Epochs in words, and operations in all, of a model that thinks; from three of its batches."""
-    cfg = recipe.training
-    assert isinstance(task, WordedTask) and isinstance(model, ThoughtModel)
-    lessons = WordedLessons(cfg, task, model, model, recipe.seed)
+def _of_thoughts(cfg: TrainingConfig, task: WordedTask, model: ThoughtModel, seed: int) -> Amount:
+    lessons = WordedLessons(cfg, task, model, model, seed)
+    stages = sorted({lessons.stage(0), lessons.stage(cfg.steps - 1)})
+    looked_at = np.linspace(0, cfg.steps - 1, LOOKED_AT).astype(int).tolist()
     flops = 0.0
-    for number in (0, cfg.steps // 2, cfg.steps - 1):
-        batch = lessons.batch(number)
-        counts = zip(batch.length, batch.n_thoughts, batch.scored.sum(1), strict=True)
-        flops += sum(forward_flops(model, *map(int, row)) for row in counts)
-    stages = len({lessons.stage(number) for number in range(cfg.steps)})
-    words = f"{lessons.epoch(cfg.steps):.0f} of train, in {stages} stage{'s' * (stages > 1)}"
-    # A third of them each; backward costs twice what forward does
-    return words, cfg.steps * flops
+    for batch in map(lessons.batch, looked_at):
+        assert isinstance(batch, WordedBatch)
+        rows = zip(batch.length, batch.n_thoughts, batch.scored.sum(1), strict=True)
+        # The last token is said and not run
+        flops += sum(forward_flops(model, int(n) - 1, int(k), int(said)) for n, k, said in rows)
+    return Amount(
+        {split: len(task.problems(split)) for split in task.split_names},
+        f"{lessons.epoch(cfg.steps):.1f} of train, stage {' to '.join(map(str, stages))} "
+        f"of {lessons.curriculum.last_stage}",
+        3 * cfg.steps * flops / LOOKED_AT,
+        stages[-1] - stages[0] + 1,
+    )
 
 
 def flops_per_token(model: DepthModel, n_loops: float | None = None) -> float:

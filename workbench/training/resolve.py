@@ -1,5 +1,7 @@
 """What a recipe leaves open is filled in by its task; what does not fit its task is refused."""
 
+from typing import Any
+
 from workbench.components.perception import PERCEPTIONS
 from workbench.components.readout import READOUTS
 from workbench.config import ConfigError, ModelConfig, nearest
@@ -11,7 +13,7 @@ from workbench.models.thought import ThoughtModel
 from workbench.recipe import Recipe, commit, versions
 from workbench.tasks import Task, task_from
 from workbench.tasks.worded.task import WordedTask
-from workbench.training.start import start_shape
+from workbench.training.start import PRETRAINED, start_shape
 
 
 def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
@@ -20,9 +22,8 @@ def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
     given = {"d_vocab": task.d_vocab, "n_ctx": task.n_ctx}
     if isinstance(task, WordedTask):
         task = laid_out(task, recipe)
-        backbone = start_shape(recipe.training.start_from)
-        given |= {"n_ctx": task.n_ctx, "latent_token": task.specials.latent} | backbone
-        given["d_vocab"] = max(given["d_vocab"], task.d_vocab)
+        given |= {"n_ctx": task.n_ctx, "latent_token": task.specials.latent}
+        given |= backbone(recipe, given)
     shape = given | {"perception": task.perception, "readout": task.readout} | recipe.model
     cfg = model_config(shape)
     if cfg.d_vocab < task.d_vocab or cfg.n_ctx < task.n_ctx:
@@ -43,6 +44,21 @@ def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
             "commit": commit(),
         }
     )
+
+
+def backbone(recipe: Recipe, needed: dict[str, int]) -> dict[str, Any]:
+    """The shape of what a recipe starts from, at least as large as its task needs.
+
+    A recipe that names a width and starts from a run says its own shape.
+    """
+    start = recipe.training.start_from
+    if start is None or ("d_model" in recipe.model and not start.startswith(PRETRAINED)):
+        return {}
+    shape = start_shape(start)
+    shape["d_vocab"] = max(shape["d_vocab"], needed["d_vocab"])
+    if not start.startswith(PRETRAINED):
+        shape["n_ctx"] = max(shape["n_ctx"], needed["n_ctx"])
+    return shape
 
 
 def laid_out(task: WordedTask, recipe: Recipe) -> WordedTask:

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from workbench.config import ModelConfig
 from workbench.models.base import LatentModel
 from workbench.pretrained import from_pretrained, pretrained_shape
 from workbench.runs import check_fits, load_run
@@ -16,10 +17,18 @@ LIKE = "<<"  # the token as which CoCoNuT's special tokens begin, where it is on
 
 
 def start_shape(start: str | None) -> dict[str, Any]:
-    """What a start says of the model's shape: everything, or nothing."""
-    if start is None or not start.startswith(PRETRAINED):
+    """What a start says of the model's shape: that of its layers, nothing of its recurrence.
+
+    Raises:
+        FileError: There is no such run.
+        PretrainedError: There is no such transformer.
+    """
+    if start is None:
         return {}
-    return pretrained_shape(start.removeprefix(PRETRAINED))
+    if start.startswith(PRETRAINED):
+        return pretrained_shape(start.removeprefix(PRETRAINED))
+    shape = load_run(start).recipe.model
+    return {name: shape[name] for name in ModelConfig.model_fields.keys() - {"family"}}
 
 
 def start_from(model: LatentModel, start: str, vocabulary: Vocabulary) -> None:

@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ class Trainer:
         optimizer = make_optimizer(self.model, self.cfg.optimizer)
         self.prepared, self.optimizer = self.accelerator.prepare(self.model, optimizer)
         self.lessons = lessons_for(self.cfg, self.task, self.model, self.prepared, recipe.seed)
-        self.best = BestSteps(folder)
+        self.best = BestSteps(folder, partial(is_saved, self.cfg.save))
         self.step = 0
         self.seconds = 0.0  # of training so far, over all sessions
 

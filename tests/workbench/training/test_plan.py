@@ -38,3 +38,22 @@ def test_a_tokens_operations_are_six_for_each_weight_used(build, n_loops):
     assert looped == flops_per_token(build("looped", n_layers=1, n_loops=1)) + 6 * in_block * (
         n_loops - 1
     )
+
+
+def test_a_plan_of_a_curriculum_says_rows_epochs_and_stages(staged):
+    lines = plan(staged(), Path("x")).splitlines()
+    assert "# rows           train 12; valid 6; test 6; test_swapped 6" in lines
+    assert "# epochs         3.0 of train, stage 0 to 2 of 2" in lines
+    # the first and the last step, and the best one of each stage
+    assert any(line.startswith("# saved weights  5 steps") for line in lines)
+
+
+def test_operations_of_a_curriculum_grow_with_its_thoughts(staged):
+    def operations(**curriculum):
+        text = plan(staged(curriculum=curriculum), Path("x"))
+        line = next(line for line in text.splitlines() if line.startswith("# operations"))
+        return float(line.split()[2].rstrip(","))
+
+    answers, thinks = operations(method="no_cot"), operations(first_stage=2)
+    many = operations(first_stage=2, c_thought=4)
+    assert answers < thinks < many

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from workbench.config import StrictModel, nearest
+from workbench.config import ConfigError, StrictModel, nearest
 from workbench.tasks.base import Task
 from workbench.tasks.batch import Batch
 from workbench.tasks.worded.batch import WordedBatch
@@ -80,10 +80,19 @@ class WordedTask(Task):
 
     @cached_property
     def vocabulary(self) -> Vocabulary:  # type: ignore[override]
-        """The tokens of question, solution and answer."""
+        """The tokens of question, solution and answer.
+
+        Raises:
+            ConfigError: The tokenizer is missing, or has no token that ends a text.
+        """
         if self.cfg.tokenizer == "words":
             return self.own_words()
-        return load_vocabulary(self.cfg.tokenizer, add_specials=True)
+        found = load_vocabulary(self.cfg.tokenizer, add_specials=True)
+        try:
+            _ = found.end
+        except ValueError as error:
+            raise ConfigError(f"tokenizer {self.cfg.tokenizer}: {error}") from None
+        return found
 
     def decides(self, problem: Problem) -> tuple[str, str, str]:
         """The answer in three parts: what precedes its deciding word, the word, another one.

@@ -1,0 +1,115 @@
+"""ProsQA as a task: disjoint splits, the swapped control, typed questions."""
+
+from pathlib import Path
+
+import pytest
+
+from workbench.config import ConfigError
+from workbench.tasks import build_task
+
+OFFICIAL = Path(__file__).parents[2] / "data" / "worded" / "prosqa_excerpt.json"
+SIZES = dict(n_train=60, n_valid=20, n_test=20, n_nodes=10, hops=[1, 2], lengths="balanced")
+
+
+@pytest.fixture(scope="module")
+def task():
+    return build_task("prosqa", wording="arrows", **SIZES)
+
+
+def test_no_question_is_in_two_splits(task):
+    questions = [p.question for s in ("train", "valid", "test") for p in task.problems(s)]
+    assert len(questions) == len(set(questions)) == 100
+
+
+def test_splits_have_the_sizes_asked_for(task):
+    assert [len(task.problems(s)) for s in task.split_names] == [60, 20, 20, 20]
+
+
+def test_another_seed_draws_other_questions(task):
+    other = build_task("prosqa", 1, wording="arrows", **SIZES)
+    assert not set(task.graphs("train")) & set(other.graphs("train"))
+
+
+def test_a_swapped_question_has_the_same_facts_and_the_other_answer(task):
+    for plain, swapped in zip(task.problems("test"), task.problems("test_swapped"), strict=True):
+        facts, asked = plain.question.split("?")
+        assert swapped.question.split("?")[0] == facts
+        assert set(swapped.question.split("?")[1].split()[1:]) == set(asked.split()[1:])
+        assert swapped.answer != plain.answer
+
+
+def test_the_deciding_token_is_the_concept_and_the_other_one_is_the_wrong_concept(task):
+    batch = task.batch("test", 20)
+    for row, graph in zip(range(20), (task.graphs("test")[n] for n in batch.number), strict=True):
+        right, wrong = (task.vocabulary.words[t] for t in batch.candidates[row].tolist())
+        assert (right, wrong) == (graph.names[graph.target], graph.names[graph.wrong])
+        assert int(batch.answer[row]) == int(batch.candidates[row, 0])
+
+
+def test_a_whole_solution_is_scored_right_and_the_wrong_concept_is_not(task):
+    problem = task.problems("test")[0]
+    graph = task.graphs("test")[0]
+    said = task.answer_in(" ".join([*problem.steps, "###", problem.answer]))
+    assert task.score(problem, said).right
+    assert not task.score(problem, graph.names[graph.wrong]).right
+
+
+def test_a_typed_question_is_read_and_its_answer_found_out(task):
+    problem = task.typed("Tom lorpus . lorpus rompus . Sally yumpus . ? Tom yumpus rompus")
+    assert problem.answer == "rompus"
+    assert len(problem.steps) == 2
+    graph = task.graphs("test")[0]
+    rows = task.question(task.problems("test")[0].question)
+    assert task.vocabulary.words[int(rows.answer)] == graph.names[graph.target]
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ("Tom is a lorpus. Sally is a yumpus", "the question has no question mark at its end"),
+        ("Tom is a lorpus. Is Sally a lorpus or yumpus?", "asks about 'Sally', of whom the facts"),
+        ("Tom lorpus . Tom rompus . ? Tom lorpus rompus", "Tom is both of lorpus and rompus"),
+        ("Tom lorpus . Sally yumpus . ? Tom yumpus rompus", "asks about 'rompus'"),
+        ("Tom lorpus fast . Sally yumpus . ? Tom lorpus yumpus", "does not name two words"),
+    ],
+)
+def test_a_typed_text_that_is_no_question_is_refused(task, text, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        task.typed(text)
+
+
+def test_an_unknown_word_is_answered_with_the_nearest(task):
+    with pytest.raises(ValueError, match="unknown word 'lorpsu'; did you mean"):
+        task.question("Tom lorpsu . Sally yumpus . ? Tom lorpsu yumpus")
+
+
+def test_official_files_stand_in_for_drawn_questions():
+    names = {f"{split}_file": str(OFFICIAL) for split in ("train", "valid", "test")}
+    official = build_task("prosqa", **names)
+    assert official.problems("test")[0].question.endswith("?")
+    assert official.problems("test_swapped")[0].answer != official.problems("test")[0].answer
+    assert official.batch("test", 2).tokens.shape[0] == 2
+
+
+def test_a_file_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match=r"nowhere\.json does not exist"):
+        build_task("prosqa", train_file="nowhere.json").problems("train")
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({"hops": [3]}, r"hops=\[3\] must be \[fewest, most\]"),
+        ({"n_train": 0}, "n_train=0 must be at least 1"),
+        ({"n_nodes": 5}, "n_nodes=5 must lie between 8"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(changes, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        build_task("prosqa", **changes)
+
+
+def test_guesses_stand_beside_the_majority_rate(task):
+    guesses = task.shortcuts("test")
+    assert guesses["named first"] == task.majority_rate("test") >= 0.5
+    assert all(0 <= share <= 1 for share in guesses.values())
