@@ -163,17 +163,19 @@ def thinking_curves(run: "Run", curves: dict[str, list[Record]]) -> ThinkingCurv
     first = rows[0]
     thoughts = [int(record.get("thoughts") or 0) for record in first]
     gates = [[_gate(record, place) for record in first] for place in GATES]
-    width = max(map(len, (shares for gate in gates for shares in gate)))
+    has_gates = any(shares for gate in gates for shares in gate)
     norms = [record["gradient_norm_by_loop"] or [] for record in first]
     norm = [record["gradient_norm"] for record in first]
+    # The batch of a step may be of the stage before the one that is measured
+    most = max([*thoughts, *map(len, norms)])
     return ThinkingCurves(
         accuracy=torch.tensor([[float(r["accuracy"]) for r in records] for records in rows]),
         loss=torch.tensor([[float(r["loss"]) for r in records] for records in rows]),
-        gates=torch.stack([_padded(gate) for gate in gates])
-        if width
-        else torch.zeros(0, len(first), 0),
+        gates=torch.stack([_padded(gate, most) for gate in gates])
+        if has_gates
+        else torch.zeros(0, len(first), most),
         gradient_norm=torch.tensor([float("nan") if x is None else float(x) for x in norm]),
-        gradient_norm_by_thought=_padded(norms),
+        gradient_norm_by_thought=_padded(norms, most),
         splits=tuple(curves),
         steps=tuple(record["step"] for record in first),
         epochs=tuple(float(record["epoch"]) for record in first),
@@ -189,8 +191,7 @@ def _gate(record: Record, place: str) -> Sequence[float]:
     return means
 
 
-def _padded(lists: Sequence[Sequence[float]]) -> Float[Tensor, "step thought"]:
+def _padded(lists: Sequence[Sequence[float]], most: int) -> Float[Tensor, "step thought"]:
     """Lists of as many values as a stage has thoughts, NaN beyond."""
-    most = max(map(len, lists))
     rows = [torch.tensor(values, dtype=torch.float) for values in lists]
     return torch.stack([F.pad(row, (0, most - len(row)), value=torch.nan) for row in rows])

@@ -189,7 +189,7 @@ def test_training_shows_stages_and_gates(open_page):
     page = open_page("training", run="tiny-agclr")
     assert not page.exception
     assert not sentences(page)
-    assert any("with 2 thoughts: " in caption for caption in captions(page))
+    assert any("accuracy at step 4, stage " in caption for caption in captions(page))
     assert any(caption.startswith("said by number of thoughts") for caption in captions(page))
 
 

@@ -162,7 +162,7 @@ def test_thoughts_and_what_is_done_to_them(tab):
     settle(tab)
     no_sentence(tab)
     visit(tab, "Training")
-    expect(tab.get_by_text("with 2 thoughts: ").first).to_be_visible()
+    expect(tab.get_by_text("accuracy at step 4, stage ").first).to_be_visible()
     no_sentence(tab)
     visit(tab, "Question")
     expect(tab.get_by_test_id("stAlert")).to_contain_text("tiny-looped")
