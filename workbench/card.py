@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from workbench.curriculum import chosen_step
 from workbench.files import read_text, write_text
 from workbench.models.base import LatentModel
 from workbench.recipe import Recipe
@@ -13,7 +14,9 @@ def write_card(folder: Path, recipe: Recipe, task: Task, model: LatentModel) -> 
     """Write `card.md` from the recipe and the last measurements of the history."""
     lines = read_text(folder / "history.jsonl").splitlines()
     records = [json.loads(line) for line in lines]
-    last = [record for record in records if record["step"] == records[-1]["step"]]
+    chosen = None if recipe.training.curriculum is None else chosen_step(records)
+    at = records[-1]["step"] if chosen is None else chosen
+    last = [record for record in records if record["step"] == at]
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     minutes = records[-1]["seconds"] / 60
     rows = [_row(record, task) for record in last]
@@ -23,12 +26,20 @@ def write_card(folder: Path, recipe: Recipe, task: Task, model: LatentModel) -> 
         f"A `{recipe.model['family']}` model of {n_parameters:,} parameters on "
         f"`{recipe.task['name']}`, seed {recipe.seed}, {recipe.training.steps:,} steps of "
         f"{recipe.training.batch_size} rows ({minutes:.0f} minutes of training).\n\n"
-        f"Measured at the last step on up to {recipe.training.measure.n:,} rows of each split:\n\n"
+        f"Measured at {_when(chosen)} on up to {recipe.training.measure.n:,} rows of each "
+        "split:\n\n"
         "| split | accuracy | after each loop | bridge probability | bridge cosine | majority |\n"
         "| --- | --- | --- | --- | --- | --- |\n" + "\n".join(rows) + "\n\n"
         "Make it again, by the recipe beside this page: "
         "`workbench train recipe.yaml --out FOLDER`.\n",
     )
+
+
+def _when(chosen: int | None) -> str:
+    """Of which step the weights are."""
+    if chosen is None:
+        return "the last step"
+    return f"step {chosen:,}, the best of the last stage on valid, whose weights these are,"
 
 
 def _row(record: dict[str, object], task: Task) -> str:

@@ -5,6 +5,8 @@ stage after the last one all steps do. iCoT (Deng et al. 2024) leaves out more t
 """
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +14,16 @@ from workbench.recipe import CurriculumConfig
 from workbench.tasks.worded.layout import ALL, COT, NO_COT, Filler, Layout
 
 STAGED = ("coconut", "no_thought", "pause_as_thought")
+
+
+def chosen_step(history: Sequence[Mapping[str, Any]]) -> int | None:
+    """The step whose weights a curriculum's run ends with: the best of its last stage on `valid`.
+
+    Of equals the first; None where nothing of `valid` was measured.
+    """
+    valid = [record for record in history if record["split"] == "valid"]
+    last = [record for record in valid if record["stage"] == valid[-1]["stage"]]
+    return int(max(last, key=lambda record: record["accuracy"])["step"]) if last else None
 
 
 class Curriculum:

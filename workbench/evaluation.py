@@ -64,7 +64,7 @@ def evaluate(
     where = {
         "run": run.name,
         "recipe": run.recipe.name,
-        "step": run.recipe.training.steps if step is None else step,
+        "step": run.final_step if step is None else step,
         "split": split,
         "edits": to_plain(edits),
     }

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from workbench.config import ConfigError, nearest
-from workbench.curriculum import Curriculum
+from workbench.curriculum import Curriculum, chosen_step
 from workbench.files import FileError, count_numbers, read_tensors
 from workbench.models import build_model, model_config
 from workbench.models.base import LatentModel
@@ -91,6 +91,12 @@ class Run:
     def is_finished(self) -> bool:
         """Whether training has come to its end."""
         return (self.path / "model.safetensors").exists()
+
+    @property
+    def final_step(self) -> int:
+        """The step of the final weights: the last one, or that which a curriculum's run chose."""
+        chosen = None if self.recipe.training.curriculum is None else chosen_step(self.history)
+        return self.recipe.training.steps if chosen is None else chosen
 
     @property
     def n_parameters(self) -> int | None:
