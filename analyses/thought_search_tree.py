@@ -124,14 +124,22 @@ class ThoughtSearchTree(Result):
         last = len(self.value) - 1
         parts = []
         for k in sorted({0, min(1, last), last}):
-            right = _interval(self.mass[k, 0], self.mass_low[k, 0], self.mass_high[k, 0])
             best = int(self.paths[k].argmax())
             parts.append(
-                f"after {k}, next on a shortest path {right} (untrained "
-                f"{self.mass_untrained[k, 0]:.2f}), top 1 {self.top[k, 0]:.2f}; "
-                f"said: {CLASSES[best]} {self.paths[k, best]:.2f}, a step {self.said[k].mean():.2g}"
+                f"after {k}, {self._next(k)}; said: {CLASSES[best]} {self.paths[k, best]:.2f}, a "
+                f"step {self.said[k].mean():.2g}"
             )
         return f"mass by number of thoughts: {' | '.join(parts)} (n={self.n})"
+
+    def _next(self, k: int) -> str:
+        """Where the next step would lead, if any question's path goes on."""
+        if not bool(self.mass[k, 0].isfinite()):
+            return "no path goes on"
+        right = _interval(self.mass[k, 0], self.mass_low[k, 0], self.mass_high[k, 0])
+        untrained = f"{self.mass_untrained[k, 0]:.2f}"
+        return (
+            f"next on a shortest path {right} (untrained {untrained}), top 1 {self.top[k, 0]:.2f}"
+        )
 
 
 def _interval(mean: Tensor, low: Tensor, high: Tensor) -> str:
