@@ -62,6 +62,7 @@ def _shortcuts(runs: list[Run]) -> Iterator[str]:
 
 def _loops(runs: list[Run]) -> Iterator[str]:
     looped = [run for run in runs if isinstance(run.model.recurrence, LoopEmbedded)]
+    looped = [run for run in looped if run.model.recurrence.state_is_all]  # one that halts is not
     yield f"\n## Depth: do the states settle?\n\n`workbench analyse convergence RUN --n {FEW}`\n"
     yield from (f"- `{run.name}`: {analyse('convergence', run, n=FEW).summary()}" for run in looped)
     gated = [run for run in runs if isinstance(run.model.recurrence, GatedUpdate)]
