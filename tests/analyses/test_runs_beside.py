@@ -187,4 +187,4 @@ def test_answers_after_thoughts_are_the_planted_ones(plant_words, always, word):
     question = run.task.problems("test")[0].question
     one = analyse("answers", run, question=question)
     assert f"the true answer is {one.result.true[0]}" in one.summary()
-    assert one.figure().data[0].text[0] == f"### {answer}"
+    assert one.figure().data[0].text[0] == answer
