@@ -59,6 +59,7 @@ def pick(tab, label, option):
     box.scroll_into_view_if_needed()
     tab.wait_for_timeout(300)  # scrolling shuts the list of options
     box.click()
+    box.fill(option)  # of a long list, only a part is there until one types
     tab.get_by_role("option", name=option, exact=True).click()
     settle(tab)
 
@@ -187,8 +188,9 @@ def test_every_run_opens(tab, run):
         settle(tab)
         return
     tab.goto(f"/question?run={run}")
-    # a text is too long for a map of attention; a graph network has neither attention nor a gate
-    expect(figures(tab)).to_have_count({"kinship-small": 2, "reachability-gnn": 1}.get(run, 3))
+    # a text is too long for a map of attention; on graphs, some have no gate or no attention
+    fewer = {"kinship-small": 2, "reachability-transformer": 2, "reachability-gnn": 1}
+    expect(figures(tab)).to_have_count(fewer.get(run, 3))
     settle(tab)
 
 
