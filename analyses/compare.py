@@ -11,7 +11,6 @@ right in both; one that tosses coins is right in both a quarter of the time.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -19,6 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from analyses.asking import best_guess, numbers_of, rights, runs_beside, task_for
+from analyses.paired import changes, mcnemar
 from analyses.result import Result
 from analyses.spread import bootstrap
 from workbench.evaluation import wilson
@@ -188,13 +188,6 @@ def compare(
     )
 
 
-def mcnemar(one: Bool[Tensor, " question"], other: Bool[Tensor, " question"]) -> float:
-    """The exact two-sided p-value of McNemar's test (1947), by the binomial distribution."""
-    only_one, only_other = int((one & ~other).sum()), int((other & ~one).sum())
-    n, least = only_one + only_other, min(only_one, only_other)
-    return min(1.0, 2 * sum(comb(n, k) for k in range(least + 1)) / 2**n)
-
-
 def shares(right: Bool[Tensor, "run question"]) -> tuple[Tensor, Tensor, Tensor]:
     """The share of right answers of each run, with the ends of its Wilson interval."""
     n = right.shape[1]
@@ -213,14 +206,14 @@ def _overall(right: Bool[Tensor, "run question"]) -> Parts:
         "difference": difference,
         "difference_low": difference_low,
         "difference_high": difference_high,
-        "p_value": torch.tensor([mcnemar(right[0], one) for one in right]),
+        "p_value": torch.tensor([mcnemar(*changes(one, right[0])) for one in right]),
     }
 
 
 def _by_level(right: Bool[Tensor, "run question"], level: Int[Tensor, " question"]) -> Parts:
     parts = [right[:, level == one] for one in level.unique()]
     accuracy, low, high = (torch.stack(ends, 1) for ends in zip(*map(shares, parts), strict=True))
-    p = [[mcnemar(part[0], part[run]) for part in parts] for run in range(len(right))]
+    p = [[mcnemar(*changes(part[run], part[0])) for part in parts] for run in range(len(right))]
     return {
         "by_level": accuracy,
         "by_level_low": low,

@@ -28,13 +28,18 @@ class Difference:
 
 def difference(right: Bool[Tensor, " question"], beside: Bool[Tensor, " question"]) -> Difference:
     """The accuracy of one way less that of another, on the same questions."""
-    gained, lost = int((right & ~beside).sum()), int((~right & beside).sum())
+    gained, lost = changes(right, beside)
     mean, low, high = bootstrap(right.double() - beside.double())
     return Difference(float(mean), float(low), float(high), mcnemar(gained, lost), gained, lost)
 
 
+def changes(right: Bool[Tensor, " question"], beside: Bool[Tensor, " question"]) -> tuple[int, int]:
+    """Questions that one way alone answers right, and that the other alone does."""
+    return int((right & ~beside).sum()), int((~right & beside).sum())
+
+
 def mcnemar(gained: int, lost: int) -> float:
-    """Two-sided p-value of so many changes one way and the other, were both as likely."""
+    """Two-sided p-value of so many changes one way and the other, were both as likely (1947)."""
     n, fewer = gained + lost, min(gained, lost)
     # Whole numbers, so that many questions underflow nothing
     tail = sum(comb(n, k) for k in range(fewer + 1))

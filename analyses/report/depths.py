@@ -1,10 +1,12 @@
 """Runs on yes-or-no tasks: the frontier, what guessing reaches, and whether the states settle."""
 
 from collections.abc import Iterator
+from typing import cast
 
 from analyses.analyse import analyse
 from analyses.compute_frontier import ComputeFrontier
 from analyses.shortcuts import Shortcuts
+from workbench.models.depth import DepthModel
 from workbench.recurrence.update import GatedUpdate, LoopEmbedded
 from workbench.runs import Run
 
@@ -62,7 +64,8 @@ def _shortcuts(runs: list[Run]) -> Iterator[str]:
 
 def _loops(runs: list[Run]) -> Iterator[str]:
     looped = [run for run in runs if isinstance(run.model.recurrence, LoopEmbedded)]
-    looped = [run for run in looped if run.model.recurrence.state_is_all]  # one that halts is not
+    # One that halts keeps more than its state, and has none that could settle
+    looped = [run for run in looped if cast(DepthModel, run.model).recurrence.state_is_all]
     yield f"\n## Depth: do the states settle?\n\n`workbench analyse convergence RUN --n {FEW}`\n"
     yield from (f"- `{run.name}`: {analyse('convergence', run, n=FEW).summary()}" for run in looped)
     gated = [run for run in runs if isinstance(run.model.recurrence, GatedUpdate)]

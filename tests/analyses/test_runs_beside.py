@@ -17,13 +17,14 @@ def word(make_staged_run):
 
 
 def test_mcnemar_is_the_binomial_test_of_the_questions_that_differ():
-    from analyses.compare import mcnemar
+    from analyses.paired import changes, mcnemar
 
     one = torch.tensor([True] * 6 + [False] * 1 + [True] * 3)
     other = torch.tensor([False] * 6 + [True] * 1 + [True] * 3)
-    assert mcnemar(one, other) == pytest.approx(2 * (1 + 7) / 2**7)
-    assert mcnemar(other, one) == mcnemar(one, other)
-    assert mcnemar(one, one) == 1.0
+    assert changes(one, other) == (6, 1)
+    assert mcnemar(*changes(one, other)) == pytest.approx(2 * (1 + 7) / 2**7)
+    assert mcnemar(*changes(other, one)) == mcnemar(*changes(one, other))
+    assert mcnemar(*changes(one, one)) == 1.0
 
 
 def test_accuracies_and_differences_are_the_planted_ones(plant_words, always, word):

@@ -37,6 +37,12 @@ class BestSteps:
         write_half(self._path(step), model)
         write_tensors(self.folder / BEST, model.state_dict())
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the run's final weights have been chosen."""
+        chosen = (self.folder / "model.safetensors").exists()
+        return bool(self._found) and chosen and not (self.folder / BEST).exists()
+
     def last(self) -> dict[str, Tensor] | None:
         """The best weights of the last stage, if any were measured."""
         path = self.folder / BEST

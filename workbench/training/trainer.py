@@ -100,7 +100,7 @@ class Trainer:
             point = load_point(self.folder, self.model, self.optimizer)
             if point is not None:
                 self.step, self.seconds = point["step"], point["seconds"]
-                self.best.restore(point["best"])
+                self.best.restore(point.get("best", {}))  # which older points do not hold
         # No process may lay the folder out before all have seen what it held
         self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
@@ -235,6 +235,8 @@ class Trainer:
         write_card(self.folder, self.recipe, self.task, self.model)
         state = {"step": self.step, "seconds": self.seconds, "best": self.best.plain()}
         save_point(self.folder, self.model, self.optimizer.optimizer, state)
+        if self.best.is_settled:  # a finished run, taken up again, has its chosen weights already
+            return
         final = self.best.last() or self.model.state_dict()
         write_tensors(self.folder / "model.safetensors", final)
         self.best.tidy()

@@ -1,12 +1,13 @@
 """Curricula while they train: stages in the history, fresh moments, resuming across a stage."""
 
 import json
+import shutil
 
 import pytest
 import torch
 
 from workbench.config import ConfigError
-from workbench.files import read_tensors
+from workbench.files import read_tensors, write_tensors
 from workbench.runs import load_run
 from workbench.training import Trainer, train
 from workbench.training.resolve import resolve
@@ -59,6 +60,16 @@ def test_a_stopped_run_resumes_to_the_same_end(staged, straight, tmp_path, step)
         stopped.run()
     train(staged(), folder, resume=True, quiet=True)
     assert same(folder, straight)
+
+
+def test_a_finished_run_taken_up_again_keeps_its_chosen_weights(staged, straight, tmp_path):
+    folder = shutil.copytree(straight, tmp_path / "finished")
+    last = read_tensors(folder / "model.safetensors")
+    chosen = {name: tensor + 1 for name, tensor in last.items()}  # of a step that is not the last
+    write_tensors(folder / "model.safetensors", chosen)
+    train(staged(), folder, resume=True, quiet=True)
+    found = read_tensors(folder / "model.safetensors")
+    assert all(torch.equal(found[name], chosen[name]) for name in chosen)
 
 
 def test_the_history_holds_stage_thoughts_and_learning_rate(straight):

@@ -16,13 +16,11 @@ from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.layout import COT, Encoded, Layout, Specials, lay_out
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.scoring import Score
-from workbench.tokenizer import Vocabulary, load_vocabulary
+from workbench.tokenizer import SPECIALS, Vocabulary, load_vocabulary
 from workbench.vocabulary import WordVocabulary
 
-START, END, LATENT, PAUSE = "<|start-latent|>", "<|end-latent|>", "<|latent|>", "<|pause|>"
-STOP = "<|end|>"
 ANSWER = "###"  # stands before an answer
-SPECIALS = ("<|pad|>", STOP, START, END, LATENT, PAUSE, ANSWER)
+OWN = ("<|pad|>", "<|end|>", *SPECIALS, ANSWER)  # what a vocabulary of words begins with
 
 Self = TypeVar("Self", bound="WordedTask")
 
@@ -156,7 +154,7 @@ class WordedTask(Task):
     @property
     def specials(self) -> Specials:
         """Token ids of what layouts put in."""
-        start, end, latent, pause = map(self.vocabulary.special, (START, END, LATENT, PAUSE))
+        start, end, latent, pause = map(self.vocabulary.special, SPECIALS)
         return Specials(start, end, latent, pause, self.vocabulary.end)
 
     # -- sequences
@@ -289,4 +287,4 @@ def word_vocabulary(
     words: Sequence[str], split: Callable[[str], list[str]] = str.split
 ) -> WordVocabulary:
     """A vocabulary of whole words that holds the tokens that layouts put in."""
-    return WordVocabulary([*SPECIALS, *words], split)
+    return WordVocabulary([*OWN, *words], split)
