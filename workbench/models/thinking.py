@@ -45,15 +45,17 @@ class Thinking:
         real: Bool[Tensor, "batch width"],
     ) -> Float[Tensor, "batch width d_model"]:
         """The last layer's states, after the final norm, of positions that follow those so far."""
+        is_first = self.keys.shape[1] == 0
         self.keys = torch.cat((self.keys, torch.where(real, positions, -1)), dim=1)
         earlier = self.keys[:, None, None, :] <= positions[:, None, :, None]
         allowed = earlier & (self.keys >= 0)[:, None, None, :]
         # Filling looks at everything, so that its states stay finite; nothing looks at it
         allowed = allowed | ~real[:, None, :, None]
         merged = {} if self.context is None else self.context.merged
-        self.context = Context(
-            positions, allowed, merged, earlier=self.earlier, key_positions=self.keys
-        )
+        keys: Tensor | None = self.keys
+        if is_first:  # all rows begin at 0: one row of positions does for all
+            positions, keys = torch.arange(words.shape[1], device=words.device)[None], None
+        self.context = Context(positions, allowed, merged, earlier=self.earlier, key_positions=keys)
         return self.model.states(words, self.context)
 
     def embed(self, number: int) -> Float[Tensor, "batch width d_model"]:
