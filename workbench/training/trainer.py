@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
+from accelerate.utils import DistributedDataParallelKwargs
 from torch import Tensor
 from tqdm.auto import tqdm
 
@@ -75,8 +76,11 @@ class Trainer:
         random.seed(recipe.seed)
         np.random.seed(recipe.seed)
         torch.manual_seed(recipe.seed)
-        self.accelerator = Accelerator(mixed_precision=self.cfg.precision)
         self.model = build_model(model_config(self.recipe.model)).train()
+        # One loop or no thought leaves what lies between them without a gradient
+        between = any(name.startswith("recurrence.") for name, _ in self.model.named_parameters())
+        shared = DistributedDataParallelKwargs(find_unused_parameters=between)
+        self.accelerator = Accelerator(mixed_precision=self.cfg.precision, kwargs_handlers=[shared])
         if recipe.training.start_from is not None:
             start_from(self.model, recipe.training.start_from, self.task.vocabulary)
         optimizer = make_optimizer(self.model, self.cfg.optimizer)
