@@ -25,6 +25,7 @@ from torch import Tensor
 
 from analyses.labels import level_label
 from analyses.result import Result
+from workbench.config import ConfigError
 from workbench.evaluation import wilson
 from workbench.runs import Run
 from workbench.tasks import Task
@@ -61,6 +62,8 @@ class Shortcuts(Result):
     """Least and greatest difficulty of the rows that guesses were fitted on."""
     unit: str
     split: str
+    left_out: tuple[str, ...] = ()
+    """Versions that cannot be made in the task's sizes, each with the reason."""
 
     def best_feature(self, version: int) -> int:
         """The number of the guess from one feature that fits the training rows best."""
@@ -147,6 +150,7 @@ class Shortcuts(Result):
                 f"feature ({self.guesses[best]}) {best_share}, commonest answer {floor}; trees "
                 f"above it {self._where_above(i)}"
             )
+        parts += [f"without {reason}" for reason in self.left_out]
         return f"without reasoning on {self.split}, {'; '.join(parts)}"
 
     def _where_above(self, version: int) -> str:
@@ -176,8 +180,16 @@ def shortcuts(run: Run | Task, *, split: str | None = None) -> Shortcuts:
     task = run.task if isinstance(run, Run) else run
     split = split or task.default_split
     versions = versions_of(task)
-    rights = {name: _right(version, split) for name, version in versions.items()}
-    difficulty = {name: v.split(split).difficulty.numpy() for name, v in versions.items()}
+    rights: dict[str, tuple[Right, Right]] = {}
+    left_out = []
+    for name, version in versions.items():
+        try:
+            rights[name] = _right(version, split)
+        except ConfigError as error:  # these sizes may leave no room for another version
+            if version is task:
+                raise
+            left_out.append(f"{name}: {error}")
+    difficulty = {name: versions[name].split(split).difficulty.numpy() for name in rights}
     levels = sorted({int(level) for values in difficulty.values() for level in values})
     table = np.array(
         [
@@ -196,12 +208,13 @@ def shortcuts(run: Run | Task, *, split: str | None = None) -> Shortcuts:
         n=torch.tensor([[int((d == x).sum()) for x in levels] for d in difficulty.values()]),
         overall=_means([rows for rows, _ in rights.values()]),
         fitted=_means([rows for _, rows in rights.values()]),
-        versions=tuple(versions),
+        versions=tuple(rights),
         guesses=tuple(next(iter(rights.values()))[0]),
         difficulties=tuple(levels),
         trained=task.trained_difficulty,
         unit=task.unit,
         split=split,
+        left_out=tuple(left_out),
     )
 
 
@@ -225,13 +238,14 @@ def _right(task: Task, split: str) -> tuple[Right, Right]:
     known = task.split(FIT)
     features = task.local_features(known)
     found: tuple[Right, Right] = {}, {}
-    guesses = _fitted(features, known.answer.numpy())
+    guesses = _fitted(features, task.to_guess(known))
     for rows, numbers, right in (
         (asked, asked_features, found[0]),
         (known, features, found[1]),
     ):
+        wanted = task.to_guess(rows)
         for name, answer in guesses.items():
-            right[name] = answer(numbers) == rows.answer.numpy()
+            right[name] = answer(numbers) == wanted
     return found
 
 

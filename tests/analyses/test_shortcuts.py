@@ -7,7 +7,9 @@ import torch
 from analyses import analyse, shortcuts
 from analyses.shortcuts import ALL, MAJORITY, versions_of
 from workbench.cli import main
+from workbench.config import ConfigError
 from workbench.tasks import build_task
+from workbench.tasks.prosqa import Prosqa
 
 SMALL = dict(n_train=400, n_valid=40, n_test=80, test_hops=[1, 3, 6])
 
@@ -116,3 +118,28 @@ def test_the_command_line_writes_the_analysis(graph_run, tmp_path, capsys):
 def test_a_task_that_names_no_features_says_so(world):
     with pytest.raises(ValueError, match="TwoHop names no features"):
         shortcuts(world)
+
+
+def test_concepts_of_a_matched_graph_are_not_told_apart_by_how_they_look():
+    sizes = dict(n_train=300, n_valid=5, n_test=200, n_nodes=16, hops=[3, 4], wording="arrows")
+    found = shortcuts(build_task("prosqa", **sizes))
+    assert found.versions == ("paper", "matched") and found.left_out == ()
+    trees = found.guesses.index(ALL)
+    assert found.overall[0, trees] > 0.9 and 0.4 < found.overall[1, trees] < 0.6
+
+
+def test_a_version_that_the_sizes_leave_no_room_for_is_left_out_with_the_reason(monkeypatch):
+    read = Prosqa.read_problems
+
+    def refuse_matched(task, split):
+        if task.cfg.version == "matched":
+            raise ConfigError("no room for a twin")
+        return read(task, split)
+
+    monkeypatch.setattr(Prosqa, "read_problems", refuse_matched)
+    sizes = dict(n_train=30, n_valid=5, n_test=10, n_nodes=12, hops=[3, 3], wording="arrows")
+    found = shortcuts(build_task("prosqa", **sizes))
+    assert found.versions == ("paper",) and found.left_out == ("matched: no room for a twin",)
+    assert found.summary().endswith("without matched: no room for a twin")
+    with pytest.raises(ConfigError, match="no room"):
+        shortcuts(build_task("prosqa", version="matched", **sizes))

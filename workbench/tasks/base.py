@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from workbench.config import StrictModel, nearest
@@ -59,6 +60,10 @@ class Task(ABC):
         raise ValueError(
             f"{type(self).__name__} names no features that can be told without reasoning"
         )
+
+    def to_guess(self, batch: Batch) -> Int[np.ndarray, " batch"]:
+        """What a guess from `local_features` has to tell of each row: by default its answer."""
+        return np.asarray(batch.answer)
 
     @abstractmethod
     def question(self, text: str) -> Batch:

@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Literal, cast
 
 import numpy as np
+import torch
+from jaxtyping import Int
 from pydantic import model_validator
 
 from workbench.tasks.batch import Batch
+from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.prosqa import load_prosqa, prosqa_problem, words
 from workbench.tasks.worded.prosqa_draw import GraphSettings, draw_graphs
@@ -159,8 +162,22 @@ class Prosqa(WordedTask):
         least, most = self.cfg.hops
         return least, most
 
-    def local_features(self, batch: Batch) -> dict[str, np.ndarray]:
-        raise ValueError("ProsQA's features are differences; see `shortcuts`")
+    def local_features(self, batch: Batch) -> dict[str, Int[np.ndarray, " batch"]]:
+        """What the concept named first has over the other, whoever is asked about."""
+        return entity_blind_features(self._asked(batch))
+
+    def to_guess(self, batch: Batch) -> Int[np.ndarray, " batch"]:
+        """1 where the answer is the concept that the question names first, else 0."""
+        return target_first(self._asked(batch)).astype(np.int64)
+
+    def _asked(self, batch: Batch) -> list[Graph]:
+        """The graphs of a batch, read from its questions."""
+        assert isinstance(batch, WordedBatch)
+        fillers = torch.tensor(list(self.specials[:-1]))
+        rows = zip(batch.tokens, batch.prompt.tolist(), strict=True)
+        asked = (tokens[:prompt] for tokens, prompt in rows)
+        words = (row[~torch.isin(row, fillers)].tolist() for row in asked)
+        return [read_question(self.vocabulary.decode(tokens)) for tokens in words]
 
     def typed(self, text: str) -> Problem:
         return prosqa_problem(read_question(text), self.cfg.wording)

@@ -29,6 +29,7 @@ CASES |= {
     f"prosqa in {wording}": ("prosqa", dict(n_train=20, n_valid=5, n_test=8, wording=wording))
     for wording in ("sentences", "arrows")
 }
+WITH_FEATURES += [case for case in CASES if case.startswith("prosqa")]
 CASES |= {
     "gsm8k": (
         "gsm8k",

@@ -6,6 +6,8 @@ import pytest
 
 from workbench.config import ConfigError
 from workbench.tasks import build_task
+from workbench.tasks.worded.layout import ALL, COT, Layout
+from workbench.tasks.worded.prosqa_shortcuts import entity_blind_features, target_first
 
 OFFICIAL = Path(__file__).parents[2] / "data" / "worded" / "prosqa_excerpt.json"
 SIZES = dict(n_train=60, n_valid=20, n_test=20, n_nodes=10, hops=[1, 2], lengths="balanced")
@@ -113,3 +115,14 @@ def test_guesses_stand_beside_the_majority_rate(task):
     guesses = task.shortcuts("test")
     assert guesses["named first"] == task.majority_rate("test") >= 0.5
     assert all(0 <= share <= 1 for share in guesses.values())
+
+
+@pytest.mark.parametrize("wording", ["sentences", "arrows"])
+@pytest.mark.parametrize("layout", [COT, Layout("latent", 3, skipped=ALL)])
+def test_features_are_read_from_the_question_however_it_is_laid_out(wording, layout):
+    task = build_task("prosqa", n_train=2, n_valid=2, n_test=12, wording=wording)
+    batch = task.laid_out(layout).batch("test", 12)
+    graphs = [task.graphs("test")[number] for number in batch.number.tolist()]
+    for name, values in entity_blind_features(graphs).items():
+        assert task.local_features(batch)[name].tolist() == values.tolist()
+    assert task.to_guess(batch).tolist() == target_first(graphs).tolist()

@@ -45,6 +45,7 @@ class WordedTask(Task):
     def __init__(self, cfg: StrictModel, seed: int) -> None:
         super().__init__(cfg, seed)
         self.layout: Layout = COT
+        self.left_out: dict[str, int] = {}  # problems of a split that are too long, once it is read
 
     # -- what a task says
 
@@ -197,7 +198,7 @@ class WordedTask(Task):
         return lay_out([self.encode(p) for p in problems], layouts, self.specials, numbers)
 
     @cached_property
-    def splits(self) -> Mapping[str, Batch]:
+    def splits(self) -> "LazySplits":
         return LazySplits(self)
 
     def batch(self, split: str, n: int, seed: int = 0) -> Batch:
@@ -216,11 +217,7 @@ class WordedTask(Task):
     @property
     def n_ctx(self) -> int:
         """Positions of the longest problem with all its steps, and the layout's fillers."""
-        longest = (
-            len(e.question) + sum(map(len, e.steps)) + len(e.answer) + 3
-            for split in self.split_names
-            for e in self.encoded(split)
-        )
+        longest = (e.n_tokens + 3 for split in self.split_names for e in self.encoded(split))
         return max(longest) + self.layout.n_fillers
 
     def commonest(self, split: str) -> str:
