@@ -8,6 +8,7 @@ from workbench.files import read_text, write_text
 from workbench.models.base import LatentModel
 from workbench.recipe import Recipe
 from workbench.tasks.base import Task
+from workbench.tasks.worded.task import WordedTask
 
 
 def write_card(folder: Path, recipe: Recipe, task: Task, model: LatentModel) -> None:
@@ -25,7 +26,8 @@ def write_card(folder: Path, recipe: Recipe, task: Task, model: LatentModel) -> 
         f"# {recipe.name}\n\n{recipe.about}\n\n"
         f"A `{recipe.model['family']}` model of {n_parameters:,} parameters on "
         f"`{recipe.task['name']}`, seed {recipe.seed}, {recipe.training.steps:,} steps of "
-        f"{recipe.training.batch_size} rows ({minutes:.0f} minutes of training).\n\n"
+        f"{recipe.training.batch_size} rows ({minutes:.0f} minutes of training)."
+        f"{_left_out(task)}\n\n"
         f"Measured at {_when(chosen)} on up to {recipe.training.measure.n:,} rows of each "
         "split:\n\n"
         "| split | accuracy | after each loop | bridge probability | bridge cosine | majority |\n"
@@ -33,6 +35,13 @@ def write_card(folder: Path, recipe: Recipe, task: Task, model: LatentModel) -> 
         "Make it again, by the recipe beside this page: "
         "`workbench train recipe.yaml --out FOLDER`.\n",
     )
+
+
+def _left_out(task: Task) -> str:
+    """How many problems were too long, if any were."""
+    gone = task.left_out if isinstance(task, WordedTask) else {}
+    told = ", ".join(f"{n:,} of {split}" for split, n in gone.items() if n)
+    return f" Left out as too long: {told} problems." if told else ""
 
 
 def _when(chosen: int | None) -> str:

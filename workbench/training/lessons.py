@@ -146,16 +146,15 @@ class WordedLessons(Lessons):
         return self.curriculum.stage(self.epoch(number))
 
     def thoughts(self, number: int) -> int | None:
-        layout = self.curriculum.layout(self.stage(number), self.curriculum.cfg.max_latent_stage)
+        layout = self.curriculum.layout(self.stage(number))
         return layout.n_fillers if layout.filler == "latent" else 0
 
     def measure(self, number: int) -> dict[str, dict[str, Any]]:
         stage = self.stage(max(number - 1, 0))  # of the step that was taken last
         found = {}
         for split, numbers in self.measured.items():
-            steps = [len(self.task.encoded(split)[n].steps) for n in numbers]
-            layouts = [self.curriculum.layout(stage, n) for n in steps]
-            rows = self.task.lay_out(split, numbers, layouts).to(self.model.device)
+            layout = self.curriculum.layout(stage)
+            rows = self.task.lay_out(split, numbers, layout).to(self.model.device)
             found[split] = measure_worded(self.model, self.task, split, rows)
         return found
 

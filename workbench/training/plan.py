@@ -26,7 +26,7 @@ LOOKED_AT = 8  # batches of a curriculum from which its operations are estimated
 class Amount(NamedTuple):
     """What depends on how a task is taught."""
 
-    rows: dict[str, int]
+    rows: dict[str, str]
     epochs: str
     flops: float
     best: int = 0  # steps kept beside those of `training.save`, the best ones of the stages
@@ -44,7 +44,7 @@ def plan(recipe: Recipe, folder: Path) -> str:
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     saved = sum(is_saved(cfg.save, step) for step in range(cfg.steps)) + 1 + amount.best
     megabytes = (saved * 2 + 4) * n_parameters / 1e6
-    rows = "; ".join(f"{split} {n:,}" for split, n in amount.rows.items())
+    rows = "; ".join(f"{split} {rows}" for split, rows in amount.rows.items())
     return (
         f"{resolved.to_yaml()}\n"
         f"# writes to      {folder}\n"
@@ -61,7 +61,7 @@ def _of_loops(cfg: TrainingConfig, task: Task, model: DepthModel, seed: int) -> 
     tokens = int(stream.batch(0).length.sum())
     loops = sum(cfg.loops) / 2 if isinstance(cfg.loops, list) else None
     return Amount(
-        {split: len(batch) for split, batch in task.splits.items()},
+        {split: f"{len(batch):,}" for split, batch in task.splits.items()},
         f"{stream.epoch(cfg.steps):.0f} of {stream.main_split}",
         cfg.steps * tokens * flops_per_token(model, loops),
     )
@@ -78,12 +78,19 @@ def _of_thoughts(cfg: TrainingConfig, task: WordedTask, model: ThoughtModel, see
         # The last token is said and not run
         flops += sum(forward_flops(model, int(n) - 1, int(k), int(said)) for n, k, said in rows)
     return Amount(
-        {split: len(task.problems(split)) for split in task.split_names},
+        {split: _rows(task, split) for split in task.split_names},
         f"{lessons.epoch(cfg.steps):.1f} of train, stage {' to '.join(map(str, stages))} "
         f"of {lessons.curriculum.last_stage}",
         3 * cfg.steps * flops / LOOKED_AT,
         stages[-1] - stages[0] + 1,
     )
+
+
+def _rows(task: WordedTask, split: str) -> str:
+    """How many problems a split has, and how many were too long for it."""
+    kept = f"{len(task.problems(split)):,}"
+    gone = task.left_out.get(split, 0)
+    return f"{kept} ({gone:,} too long)" if gone else kept
 
 
 def flops_per_token(model: DepthModel, n_loops: float | None = None) -> float:

@@ -12,6 +12,7 @@ from workbench.models.depth_recurrent import LoopTableConfig
 from workbench.models.thought import ThoughtModel
 from workbench.recipe import Recipe, commit, versions
 from workbench.tasks import Task, task_from
+from workbench.tasks.worded.file_task import FileTask
 from workbench.tasks.worded.task import WordedTask
 from workbench.training.start import PRETRAINED, start_shape
 
@@ -27,9 +28,11 @@ def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
     shape = given | {"perception": task.perception, "readout": task.readout} | recipe.model
     cfg = model_config(shape)
     if cfg.d_vocab < task.d_vocab or cfg.n_ctx < task.n_ctx:
+        is_read = isinstance(task, FileTask)
+        way_out = "; task.most_tokens leaves longer problems out" if is_read else ""
         raise ConfigError(
             f"the task needs d_vocab={task.d_vocab} and n_ctx={task.n_ctx}; the recipe has "
-            f"{cfg.d_vocab} and {cfg.n_ctx}"
+            f"{cfg.d_vocab} and {cfg.n_ctx}{way_out}"
         )
     check_splits(recipe, task)
     check_parts(cfg, task)

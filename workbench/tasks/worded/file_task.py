@@ -29,9 +29,18 @@ class FileTaskConfig(WordedConfig):
     n_train: int | None = None  # rows to take of each, from the first on; all by default
     n_valid: int | None = None
     n_test: int | None = None
+    # Of question, steps and answer together; longer problems are left out before rows are counted
+    most_tokens: int | None = None
 
     @model_validator(mode="after")
     def _check_source(self) -> "FileTaskConfig":
+        if self.most_tokens is not None and self.most_tokens < 1:
+            raise ValueError(f"most_tokens={self.most_tokens} must be at least 1")
+        if self.most_tokens is not None and self.tokenizer == "words":
+            raise ValueError(
+                "most_tokens is for a tokenizer's model with a context of its own; a model of "
+                "tokenizer 'words' is made as long as its task needs"
+            )
         if self.hub is None and self.train_file is None and self.test_file is None:
             raise ValueError("say where the problems are: train_file, test_file or hub")
         for split in SPLITS:
@@ -71,7 +80,24 @@ class FileTask(WordedTask):
         path = getattr(self.cfg, f"{split}_file")
         n = getattr(self.cfg, f"n_{split}")
         found = self._of_hub(split) if path is None else self.load(Path(path))
-        return found[:n]
+        return found[:n] if self.cfg.most_tokens is None else self._short(split, found, n)
+
+    def _short(self, split: str, found: Sequence[Problem], n: int | None) -> list[Problem]:
+        """The first n problems that are not too long.
+
+        Raises:
+            ConfigError: All are.
+        """
+        most, kept, seen = self.cfg.most_tokens, list[Problem](), 0
+        for seen, problem in enumerate(found, start=1):  # noqa: B007
+            if most is None or self.encode(problem).n_tokens <= most:
+                kept.append(problem)
+            if len(kept) == n:
+                break
+        if not kept:
+            raise ConfigError(f"all {seen:,} problems of {split} have more than {most} tokens")
+        self.left_out[split] = seen - len(kept)
+        return kept
 
     def _of_hub(self, split: str) -> list[Problem]:
         from datasets import load_dataset

@@ -32,6 +32,11 @@ class Encoded(NamedTuple):
     candidates: tuple[int, int]
     """Right and wrong token where the answer is decided; the wrong one −1 if any may be."""
 
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of question, steps and answer."""
+        return len(self.question) + sum(map(len, self.steps)) + len(self.answer)
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -47,10 +52,17 @@ class Layout:
     """Tokens of the steps that are left out, from the first on."""
     thoughts_per_step: int = 1
     """Fillers that stand in a step's place."""
+    capped: bool = False
+    """Whether a problem is given no more fillers than stand for all of its own steps."""
 
     def with_fillers(self, n: int) -> "Layout":
-        """The same with another number of fillers."""
-        return replace(self, n_fillers=n)
+        """The same with another number of fillers; more than before are for every problem alike."""
+        return replace(self, n_fillers=n, capped=self.capped and n <= self.n_fillers)
+
+    def fillers_of(self, n_steps: int) -> int:
+        """Fillers of a problem with so many steps; all of them where steps are not known."""
+        most = n_steps * self.thoughts_per_step if self.capped and n_steps else self.n_fillers
+        return min(self.n_fillers, most)
 
 
 class Specials(NamedTuple):
@@ -120,12 +132,13 @@ class _Row(NamedTuple):
     def of(cls, problem: Encoded, layout: Layout, specials: Specials) -> "_Row":
         filler = specials.latent if layout.filler == "latent" else specials.pause
         before = [*problem.question, *([specials.start] if layout.marked else [])]
-        given = before + [filler] * layout.n_fillers + ([specials.end] if layout.marked else [])
+        n_fillers = layout.fillers_of(len(problem.steps))
+        given = before + [filler] * n_fillers + ([specials.end] if layout.marked else [])
         left = [token for step in problem.steps[layout.skipped :] for token in step]
         left = left[layout.skipped_tokens :]
         said = left + problem.answer + [specials.stop]
         # The thought that stands for a step is made of the position before it
-        in_thought = layout.n_fillers if layout.filler == "latent" else 0
+        in_thought = n_fillers if layout.filler == "latent" else 0
         slots = range(0, in_thought, layout.thoughts_per_step)
         at = [len(before) + slot + layout.thoughts_per_step - 2 for slot in slots]
         n = len(problem.bridges)

@@ -80,12 +80,31 @@ def test_paragraphs_stand_before_the_question_as_asked(gpt2):
     assert lengths == sorted(set(lengths))
 
 
+def test_problems_that_are_too_long_are_left_out_and_counted(gpt2):
+    everything = build_task("hotpotqa", train_file=HOTPOT, tokenizer=gpt2)
+    lengths = [e.n_tokens for e in everything.encoded("train")]
+    most = sorted(lengths)[2]
+    changes = dict(train_file=HOTPOT, tokenizer=gpt2, most_tokens=most)
+    short = build_task("hotpotqa", **changes)
+    kept = [n for n, length in enumerate(lengths) if length <= most]
+    assert short.problems("train") == [everything.problems("train")[n] for n in kept]
+    assert short.left_out == {"train": len(lengths) - len(kept)} and len(kept) < len(lengths)
+    # As many as asked for are those that fit
+    two = build_task("hotpotqa", n_train=2, **changes)
+    assert two.problems("train") == short.problems("train")[:2]
+    assert two.left_out == {"train": kept[1] + 1 - 2}
+    with pytest.raises(ConfigError, match=r"all \d+ problems of train have more than 3 tokens"):
+        build_task("hotpotqa", **changes | {"most_tokens": 3}).problems("train")
+
+
 @pytest.mark.parametrize(
     "name, changes, sentence",
     [
         ("gsm8k", {}, "say where the problems are: train_file, test_file or hub"),
         ("gsm8k", {"train_file": "x.txt", "n_train": 0}, "n_train=0 must be at least 1"),
         ("gsm8k", {"train_fil": "x.txt"}, "'train_fil'; did you mean 'train_file'"),
+        ("gsm8k", {"train_file": "x.txt", "most_tokens": 9}, "tokenizer 'words' is made as long"),
+        ("gsm8k", {"train_file": "x.txt", "most_tokens": 0}, "most_tokens=0 must be at least 1"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(name, changes, sentence):
