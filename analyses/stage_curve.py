@@ -224,12 +224,10 @@ def _asked(run: Run, first: Run, best: Best, split: str, numbers: Sequence[int])
     cfg = run.recipe.training.curriculum
     if cfg is None:
         raise ConfigError(f"{run.name} was trained without a curriculum, so it has no stages")
-    encoded = task.encoded(split)
     longest = 0
     if cfg.method == "icot":  # whose stages take away tokens, until the longest solution is gone
         own = cast(WordedTask, run.task)
         longest = max(sum(map(len, e.steps)) for e in own.encoded("train"))
-    curriculum = Curriculum(cfg, longest)
-    layouts = [curriculum.layout(best.stage, len(encoded[n].steps)) for n in numbers]
+    layout = Curriculum(cfg, longest).layout(best.stage)
     model = cast(ThoughtModel, run.model_at(best.step))
-    return rights(model, task, split, numbers, layouts)
+    return rights(model, task, split, numbers, layout)

@@ -124,6 +124,17 @@ def layout(chosen: Chosen) -> Layout:
     return cast(WordedTask, run_of(chosen).task).layout
 
 
+def n_thoughts(chosen: Chosen, question: str, thoughts: int | None) -> int:
+    """How many thoughts a question is given; `thoughts` is None for as many as in training."""
+    asked = layout(chosen)
+    if thoughts is not None:
+        asked = asked.with_fillers(thoughts)
+    try:
+        return asked.fillers_of(len(problem(chosen, question).steps))
+    except ValueError:  # no question; the view says why
+        return asked.n_fillers
+
+
 def answer_in(chosen: Chosen, said: str) -> str:
     """The answer in what a run that thinks says."""
     return cast(WordedTask, run_of(chosen).task).answer_in(said)

@@ -26,7 +26,7 @@ HELP = (
 )
 
 
-def asked(chosen: Chosen) -> dict[str, Any]:
+def asked(chosen: Chosen, question: str) -> dict[str, Any]:
     """Thoughts and edits, as `analyse` takes them."""
     layout = session.layout(chosen)
     left, right = st.columns([2, 3], gap="large")
@@ -34,7 +34,7 @@ def asked(chosen: Chosen) -> dict[str, Any]:
         thoughts = _count(layout.n_fillers)
     with right:
         written = choose.edits()
-    n = layout.n_fillers if thoughts is None else thoughts
+    n = session.n_thoughts(chosen, question, thoughts)
     made = _changes(chosen, n, layout.n_fillers) if n and layout.filler == "latent" else []
     return {"thoughts": thoughts, "edits": [*made, *written]}
 

@@ -61,12 +61,11 @@ class Curriculum:
         # An epoch's end may fall short of the whole number by rounding
         return min(self.cfg.first_stage + int((epoch + 1e-9) // length), self.last_stage)
 
-    def layout(self, stage: int, n_steps: int, further: int = 0) -> Layout:
-        """How a problem of `n_steps` steps is put in a stage.
+    def layout(self, stage: int, further: int = 0) -> Layout:
+        """How problems are put in a stage.
 
         Args:
             stage: The stage.
-            n_steps: Of the problem's solution.
             further: Tokens that icot leaves out beyond the stage's.
         """
         cfg = self.cfg
@@ -84,15 +83,19 @@ class Curriculum:
         if cfg.method == "no_thought":
             return Layout(skipped=skipped)
         replaced = min(stage, cfg.max_latent_stage)
-        if not cfg.pad_latent_to_max:
-            replaced = min(replaced, n_steps)
         filler: Filler = "latent" if cfg.method == "coconut" else "pause"
         c = cfg.c_thought
-        return Layout(filler, replaced * c, skipped=skipped, thoughts_per_step=c)
+        return Layout(
+            filler,
+            replaced * c,
+            skipped=skipped,
+            thoughts_per_step=c,
+            capped=not cfg.pad_latent_to_max,
+        )
 
     def final(self) -> Layout:
-        """How a finished model is asked; rows of any number of steps alike."""
-        return self.layout(self.last_stage, ALL)
+        """How a finished model is asked."""
+        return self.layout(self.last_stage)
 
     def drawn(self, stage: int, n_steps: int, rng: np.random.Generator) -> Layout:
         """A layout of a training row: the stage's, or by chance another one."""
@@ -103,4 +106,4 @@ class Curriculum:
         if cfg.method == "icot":
             # P(o) ∝ exp(−smoothing·o)
             further = int(rng.geometric(1 - math.exp(-cfg.smoothing))) - 1 if cfg.smoothing else 0
-        return self.layout(stage, n_steps, further)
+        return self.layout(stage, further)

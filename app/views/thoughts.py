@@ -20,7 +20,7 @@ st.caption("What is in each thought, what would be said after it, and do right a
 runs = choose.runs()
 choose.needs(runs[0], NEEDS, recurrence="thoughts")
 question = choose.question(runs[0])
-asked = thoughts.asked(runs[0])
+asked = thoughts.asked(runs[0], question)
 
 
 def one(chosen: session.Chosen) -> None:
@@ -32,10 +32,12 @@ def one(chosen: session.Chosen) -> None:
     found = problem and attempt(session.analysed, "answers", chosen, **of_one)
     if found is None:
         return
-    last = len(found.result.right) - 1
+    last = session.n_thoughts(chosen, question, asked["thoughts"])
     verdict = "right" if found.result.right[-1, 0] else "wrong"
     said = session.answer_in(chosen, found.result.said[-1][0])
-    tiles({"True answer": problem.answer, f"After {last} thoughts, {verdict}": said or "no answer"})
+    unit = "pause token" if session.layout(chosen).filler == "pause" else "thought"
+    after = f"After {last} {unit}{'s' * (last != 1)}, {verdict}"
+    tiles({"True answer": problem.answer, after: said or "no answer"})
     if problem.steps:
         st.caption(literal(f"The way there: {' '.join(problem.steps)}"))
     why = thoughts.without(chosen, asked)

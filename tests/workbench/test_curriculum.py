@@ -33,7 +33,7 @@ def curriculum(method, longest=6, **changes):
 
 def stages(method, steps=STEPS, **changes):
     made = curriculum(method, **changes)
-    return [said(made.layout(k, len(steps)), steps) for k in range(made.last_stage + 1)]
+    return [said(made.layout(k), steps) for k in range(made.last_stage + 1)]
 
 
 def test_chain_of_thought_says_every_step():
@@ -88,6 +88,17 @@ def test_icot_takes_tokens_from_the_left_until_none_is_left():
 def test_a_row_of_few_steps_is_padded_with_thoughts_or_not(padded, thoughts):
     wanted = ["Q [ ] | 11 12 A .", "Q [ T T ] | A .", f"Q [ {thoughts} ] | A ."]
     assert stages("coconut", STEPS[:1], pad_latent_to_max=padded)[:3] == wanted
+
+
+def test_a_finished_model_without_padding_is_asked_with_as_many_thoughts_as_steps():
+    layout = curriculum("coconut", max_latent_stage=3, pad_latent_to_max=False).final()
+    assert said(layout) == "Q [ T T T T T T ] | A ."
+    assert said(layout, STEPS[:2]) == "Q [ T T T T ] | A ."
+    # A typed question may have steps that nobody knows
+    assert said(layout, []) == said(layout)
+    # Fewer than trained: still no more than the row's own; more: for every row alike
+    assert said(layout.with_fillers(3), STEPS[:1]) == "Q [ T T ] | A ."
+    assert said(layout.with_fillers(7), STEPS[:1]) == "Q [ T T T T T T T ] | A ."
 
 
 @pytest.mark.parametrize(
@@ -159,7 +170,7 @@ def drawn(made, stage, n_steps, n=4_000):
 
 def test_without_mixing_every_row_is_in_its_stage():
     made = curriculum("coconut")
-    assert set(drawn(made, 2, 3, 50)) == {made.layout(2, 3)}
+    assert set(drawn(made, 2, 3, 50)) == {made.layout(2)}
 
 
 def test_rows_of_other_stages_are_mixed_in_as_often_as_said():
@@ -167,7 +178,7 @@ def test_rows_of_other_stages_are_mixed_in_as_often_as_said():
     layouts = drawn(made, 1, 3)
     # Of four stages 0 to 3, each as likely, the row's own is one
     for stage, share in ((0, 0.1), (1, 0.7), (2, 0.1), (3, 0.1)):
-        found = layouts.count(made.layout(stage, 3)) / len(layouts)
+        found = layouts.count(made.layout(stage)) / len(layouts)
         assert abs(found - share) < 0.03
 
 
