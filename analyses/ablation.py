@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from analyses.paired import difference, holm
+from analyses.paired import difference, holm, probabilities
 from analyses.result import Result
 from analyses.thought_answers import (
     Hooks,
@@ -114,7 +114,7 @@ class Ablation(Result):
                 name=group,
                 marker={"color": colour, "size": 9},
                 error_x=bars | {"type": "data"},
-                customdata=torch.stack((self.accuracy, self.p_value), dim=1)[chosen].tolist(),
+                customdata=[(float(self.accuracy[i]), float(self.p_value[i])) for i in chosen],
                 hovertemplate="%{y}: %{x:+.3f}, accuracy %{customdata[0]:.3f}, "
                 "p=%{customdata[1]:.3g}<extra></extra>",
             )
@@ -176,13 +176,13 @@ def ablation(
     under = torch.stack([right(condition.hooks) for condition in conditions])
     found = [difference(each, as_is) for each in under]
     judged = [i for i, condition in enumerate(conditions) if condition.group != "control"]
-    p_holm = torch.full((len(conditions),), torch.nan)
-    p_holm[judged] = torch.tensor(holm([found[i].p_value for i in judged]))
+    p_holm = probabilities([torch.nan] * len(conditions))
+    p_holm[judged] = probabilities(holm([found[i].p_value for i in judged]))
     return Ablation(
         right=under,
         right_as_is=as_is,
         change=torch.tensor([[each.mean, each.low, each.high] for each in found]),
-        p_value=torch.tensor([each.p_value for each in found]),
+        p_value=probabilities([each.p_value for each in found]),
         p_holm=p_holm,
         groups=tuple(condition.group for condition in conditions),
         names=tuple(condition.name for condition in conditions),

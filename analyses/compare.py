@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from analyses.asking import best_guess, numbers_of, rights, runs_beside, task_for
-from analyses.paired import changes, mcnemar
+from analyses.paired import changes, mcnemar, probabilities
 from analyses.result import Result
 from analyses.spread import bootstrap
 from workbench.evaluation import wilson
@@ -206,7 +206,7 @@ def _overall(right: Bool[Tensor, "run question"]) -> Parts:
         "difference": difference,
         "difference_low": difference_low,
         "difference_high": difference_high,
-        "p_value": torch.tensor([mcnemar(*changes(one, right[0])) for one in right]),
+        "p_value": probabilities([mcnemar(*changes(one, right[0])) for one in right]),
     }
 
 
@@ -218,7 +218,7 @@ def _by_level(right: Bool[Tensor, "run question"], level: Int[Tensor, " question
         "by_level": accuracy,
         "by_level_low": low,
         "by_level_high": high,
-        "by_level_p": torch.tensor(p),
+        "by_level_p": probabilities(p),
         "by_level_n": torch.tensor([part.shape[1] for part in parts]),
     }
 

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
+from typing import Any
 
-from jaxtyping import Bool
+import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from analyses.spread import bootstrap
@@ -54,3 +56,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
         least = max(least, min((len(p_values) - rank) * p_values[index], 1.0))
         adjusted[index] = least
     return adjusted
+
+
+def probabilities(values: Any) -> Float[Tensor, "..."]:
+    """P-values, nested as they are, in double precision; in single, the clearest would be 0."""
+    return torch.tensor(values, dtype=torch.float64)

@@ -17,7 +17,7 @@ def word(make_staged_run):
 
 
 def test_mcnemar_is_the_binomial_test_of_the_questions_that_differ():
-    from analyses.paired import changes, mcnemar
+    from analyses.paired import changes, mcnemar, probabilities
 
     one = torch.tensor([True] * 6 + [False] * 1 + [True] * 3)
     other = torch.tensor([False] * 6 + [True] * 1 + [True] * 3)
@@ -25,6 +25,7 @@ def test_mcnemar_is_the_binomial_test_of_the_questions_that_differ():
     assert mcnemar(*changes(one, other)) == pytest.approx(2 * (1 + 7) / 2**7)
     assert mcnemar(*changes(other, one)) == mcnemar(*changes(one, other))
     assert mcnemar(*changes(one, one)) == 1.0
+    assert float(probabilities([mcnemar(400, 50)])[0]) > 0  # which single precision would not hold
 
 
 def test_accuracies_and_differences_are_the_planted_ones(plant_words, always, word):
