@@ -7,13 +7,12 @@ from analyses.compare import Compare
 from workbench.runs import Run
 from workbench.tasks.worded.task import WordedTask
 
-FIRST = "prosqa-small-cot"  # that the others are compared with
 FEW = 200  # questions, where each is answered many times
 
 
 def sections(runs: list[Run]) -> Iterator[str]:
     """Lines on runs that answer in words."""
-    runs = sorted(runs, key=lambda run: (run.name != FIRST, run.name))
+    runs = sorted(runs, key=lambda run: (not _speaks(run), run.name))
     yield from _compared(runs)
     thinking = [run for run in runs if thinks(run)]
     if thinking:
@@ -43,18 +42,36 @@ def _lines(name: str, runs: list[Run], about: str, n: int | None = None) -> Iter
         yield f"- `{run.name}`: {analyse(name, run, n=n).summary()}"
 
 
+def _speaks(run: Run) -> bool:
+    """Whether a run says all its steps in words: what the others of its task are compared with."""
+    curriculum = run.recipe.training.curriculum
+    return curriculum is not None and curriculum.method == "cot"
+
+
 def _compared(runs: list[Run]) -> Iterator[str]:
+    """A table for each set of questions."""
+    yield (
+        "\n## Thoughts: accuracy on the same questions\n\n"
+        "Answers said greedily; intervals are Wilson's, differences are to the table's first run "
+        "with McNemar's exact p. `swapped` asks about the other person, so that the answer flips; "
+        "`both` counts questions right both ways, of which a guess that never looks at who is "
+        "asked about gets none. The best such guess stands last."
+    )
+    alike: dict[str, list[Run]] = {}
+    for run in runs:
+        alike.setdefault(f"{run.recipe.task} {run.recipe.seed}", []).append(run)
+    for group in alike.values():
+        yield from _table(group)
+
+
+def _table(runs: list[Run]) -> Iterator[str]:
     beside = [str(run.path) for run in runs[1:]]
     found = analyse("compare", runs[0], beside=beside).result
     assert isinstance(found, Compare)
     names = ", ".join(run.name for run in runs[1:])
     yield (
-        "\n## Thoughts: accuracy on the same questions\n\n"
-        f"`workbench analyse compare {runs[0].name} --set 'beside=[{names}]'`, answers said "
-        f"greedily to the {found.right.shape[1]:,} test questions; intervals are Wilson's, "
-        f"differences are to `{runs[0].name}` with McNemar's exact p. `swapped` asks about the "
-        "other person, so that the answer flips; `both` counts questions right both ways, of which "
-        f"{found.guess}, the best guess that never looks at who is asked about, gets none.\n"
+        f"\n`workbench analyse compare {runs[0].name} --set 'beside=[{names}]'`, "
+        f"{found.right.shape[1]:,} test questions:\n"
     )
     levels = " | ".join(f"{level} {found.unit}" for level in found.levels)
     yield f"| run | test | {levels} | difference | p | swapped | both |"
