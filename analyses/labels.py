@@ -19,8 +19,10 @@ def thought_label(thought: int) -> str:
 
 
 def level_label(level: int, unit: str) -> str:
-    """A difficulty with its unit: `12 hops`, `depth 8`."""
-    return f"{level} {unit}" if unit.endswith("s") else f"{unit} {level}"
+    """A difficulty with its unit: `12 hops`, `1 hop`, `depth 8`."""
+    if not unit.endswith("s"):
+        return f"{unit} {level}"
+    return f"{level} {unit.removesuffix('s') if level == 1 else unit}"
 
 
 def literal(text: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from analyses.analyse import analyse
 from analyses.compare import Compare
+from analyses.labels import level_label
 from workbench.runs import Run
 from workbench.tasks.worded.task import WordedTask
 
@@ -73,7 +74,7 @@ def _table(runs: list[Run]) -> Iterator[str]:
         f"\n`workbench analyse compare {runs[0].name} --set 'beside=[{names}]'`, "
         f"{found.right.shape[1]:,} test questions:\n"
     )
-    levels = " | ".join(f"{level} {found.unit}" for level in found.levels)
+    levels = " | ".join(level_label(level, found.unit) for level in found.levels)
     yield f"| run | test | {levels} | difference | p | swapped | both |"
     yield "| --- |" + " --- |" * (len(found.levels) + 5)
     for i, run in enumerate(found.runs):
