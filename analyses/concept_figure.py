@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from analyses.concept_probe import ConceptProbe
 
 LISTED = 3  # words that a cell has room for
+LOWEST = 180  # pixels, for the scale's own sake
 
 
 def concept_figure(found: "ConceptProbe") -> go.Figure:
     """Shares by view where there are many questions; below them, the first question's words."""
     n_views, n_thoughts = len(found.views), found.values.shape[1]
-    cells = 70 + 58 * n_thoughts
+    cells = max(70 + 58 * n_thoughts, LOWEST)
     if found.n_questions == 1:
         figure = make_subplots(1, 1)
         _table(figure, found, 1)
@@ -97,7 +98,7 @@ def _table(figure: go.Figure, found: "ConceptProbe", row: int) -> None:
         colorbar={
             "title": "cosine or<br>probability",
             "thickness": 12,
-            "len": 0.5,
+            "len": 1 if row == 1 else 0.5,
             "y": 0,
             "yanchor": "bottom",
         },

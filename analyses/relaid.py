@@ -17,3 +17,8 @@ def relaid(
     numbers = list(range(len(problems)))
     rows = lay_out(encoded, [layout] * len(problems), task.specials, numbers)
     return rows.to(model.device)
+
+
+def counts_of(task: WordedTask, problems: Sequence[Problem]) -> range:
+    """0 to as many thoughts as any of the problems is given."""
+    return range(max(task.layout.fillers_of(len(problem.steps)) for problem in problems) + 1)

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from analyses.labels import literal
-from analyses.relaid import relaid
+from analyses.relaid import counts_of, relaid
 from analyses.result import Result
 from analyses.spread import bootstrap
 from workbench.evaluation import wilson
@@ -134,7 +134,7 @@ def _answer(said: str) -> str:
 
 @torch.no_grad()
 def said_answers(model: ThoughtModel, task: WordedTask, problems: Sequence[Problem]) -> SaidAnswers:
-    """What is said after 0 to as many thoughts as the task's layout has.
+    """What is said after 0 to as many thoughts as the task's layout gives these questions.
 
     Args:
         model: The model; hooks that are open on it act.
@@ -143,7 +143,7 @@ def said_answers(model: ThoughtModel, task: WordedTask, problems: Sequence[Probl
     """
     twin = model.untrained()
     said, right, probability, fresh = [], [], [], []
-    for k in range(task.layout.n_fillers + 1):
+    for k in counts_of(task, problems):
         rows = relaid(model, task, problems, task.layout.with_fillers(k))
         said.append(tuple(speak(model, task, rows)))
         answers = [task.answer_in(words) for words in said[-1]]

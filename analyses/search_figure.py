@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from analyses.graph_drawing import RADIUS, draw_edges, layers, places
-from analyses.labels import literal
+from analyses.labels import level_label, literal
 from analyses.search_nodes import KINDS
 from analyses.style import COLOURS, CONTROL, INK, band, legend_line, styled
 from workbench.tasks.worded.prosqa_paths import CLASSES
@@ -25,7 +25,7 @@ def tree_figure(found: "ThoughtSearchTree") -> go.Figure:
     """One question's graph after each number of thoughts, nodes coloured by value."""
     n = len(found.value)
     rows = -(-n // ACROSS)
-    titles = [f"{k} thoughts: {_short(found.words[k])}" for k in range(n)]
+    titles = [f"{level_label(k, 'thoughts')}: {_short(found.words[k])}" for k in range(n)]
     across = min(n, ACROSS)
     figure = make_subplots(
         rows, across, subplot_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.16 / rows

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from analyses.next_steps import NextSteps
-from analyses.relaid import relaid
+from analyses.relaid import counts_of, relaid
 from analyses.result import Result
 from analyses.search_nodes import KINDS, Nodes, nodes_of
 from analyses.spread import bootstrap
@@ -171,7 +171,7 @@ def thought_search_tree(
     if not isinstance(task, Prosqa):
         raise ValueError("only questions of prosqa have a graph that thoughts may search")
     graphs = [cast(Graph, problem.facts["graph"]) for problem in problems]
-    done = [k // task.layout.thoughts_per_step for k in range(task.layout.n_fillers + 1)]
+    done = [k // task.layout.thoughts_per_step for k in counts_of(task, problems)]
     nodes = nodes_of(graphs, [step + (part == "end") for step in done])
     steps, twin = NextSteps(task, graphs), model.untrained()
     raw, fresh, words = [], [], []

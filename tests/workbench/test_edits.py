@@ -490,7 +490,8 @@ def test_a_question_to_patch_from_is_read_as_its_task_reads_it(build, sizes, par
     asked, other = task.question(question), task.question(question.replace("B", "D"))
     _, cache = run(model, other, {"do": "patch", "place": POST, "question": question})
     _, clean = run(model, asked)
-    torch.testing.assert_close(cache[POST], clean[POST])  # the source takes the fused path
+    # The source takes the fused path
+    torch.testing.assert_close(cache[POST], clean[POST], rtol=1e-5, atol=1e-5)
 
 
 def test_patching_from_another_run_puts_its_states(speaker, recipe, batch, tmp_path):
