@@ -70,8 +70,9 @@ def _table(runs: list[Run]) -> Iterator[str]:
     found = analyse("compare", runs[0], beside=beside).result
     assert isinstance(found, Compare)
     names = ", ".join(run.name for run in runs[1:])
+    others = f" --set 'beside=[{names}]'" if names else ""
     yield (
-        f"\n`workbench analyse compare {runs[0].name} --set 'beside=[{names}]'`, "
+        f"\n`workbench analyse compare {runs[0].name}{others}`, "
         f"{found.right.shape[1]:,} test questions:\n"
     )
     levels = " | ".join(level_label(level, found.unit) for level in found.levels)
