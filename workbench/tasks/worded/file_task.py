@@ -80,23 +80,29 @@ class FileTask(WordedTask):
         path = getattr(self.cfg, f"{split}_file")
         n = getattr(self.cfg, f"n_{split}")
         found = self._of_hub(split) if path is None else self.load(Path(path))
-        return found[:n] if self.cfg.most_tokens is None else self._short(split, found, n)
+        most = self.cfg.most_tokens
+        return found[:n] if most is None else self._short(split, found, n, most)
 
-    def _short(self, split: str, found: Sequence[Problem], n: int | None) -> list[Problem]:
-        """The first n problems that are not too long.
+    def _short(
+        self, split: str, found: Sequence[Problem], n: int | None, most: int
+    ) -> list[Problem]:
+        """The first n problems of no more than `most` tokens.
 
         Raises:
             ConfigError: All are.
         """
-        most, kept, seen = self.cfg.most_tokens, list[Problem](), 0
-        for seen, problem in enumerate(found, start=1):  # noqa: B007
-            if most is None or self.encode(problem).n_tokens <= most:
-                kept.append(problem)
+        kept: list[Problem] = []
+        too_long = 0
+        for problem in found:
             if len(kept) == n:
                 break
+            if self.encode(problem).n_tokens <= most:
+                kept.append(problem)
+            else:
+                too_long += 1
         if not kept:
-            raise ConfigError(f"all {seen:,} problems of {split} have more than {most} tokens")
-        self.left_out[split] = seen - len(kept)
+            raise ConfigError(f"all {too_long:,} problems of {split} have more than {most} tokens")
+        self.left_out[split] = too_long
         return kept
 
     def _of_hub(self, split: str) -> list[Problem]:
