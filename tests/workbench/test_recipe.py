@@ -141,7 +141,10 @@ def of_backbones(given):
 
 def test_every_recipe_that_ships_parses_and_fits_its_task():
     for name in of_backbones(False):
-        assert resolve(load_recipe(name))[1].name
+        recipe = load_recipe(name)
+        # Of 40,000 matched graphs, which take minutes to draw, a few hundred say as much
+        few = {"n_train": 300} if recipe.task["name"] == "prosqa" else {}
+        assert resolve(recipe.model_copy(update={"task": recipe.task | few}))[1].name
 
 
 @pytest.mark.parametrize("name", of_backbones(True))
