@@ -150,10 +150,9 @@ class WordedLessons(Lessons):
         return layout.n_fillers if layout.filler == "latent" else 0
 
     def measure(self, number: int) -> dict[str, dict[str, Any]]:
-        stage = self.stage(max(number - 1, 0))  # of the step that was taken last
+        layout = self.curriculum.layout(self.stage(max(number - 1, 0)))  # of the last step taken
         found = {}
         for split, numbers in self.measured.items():
-            layout = self.curriculum.layout(stage)
             rows = self.task.lay_out(split, numbers, layout).to(self.model.device)
             found[split] = measure_worded(self.model, self.task, split, rows)
         return found
