@@ -7,6 +7,7 @@ little, and how often a wanted word is among the nearest is set against words of
 to the unembedding, and is looked at by cosine alone.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from analyses.labels import thought_label
+from analyses.labels import thought_label, visible
 from analyses.result import Result
 from analyses.spread import bootstrap
 from analyses.thought_states import STATE, STREAM, THOUGHT, thought_states
@@ -135,8 +136,7 @@ def concept_probe(
             value, word = nearest_words(model, states[place], by, top)
             found.append(torch.stack(bootstrap(_hits(word, wanted)), dim=1))
             shuffled.append(torch.stack(bootstrap(_hits(word, others)), dim=1))
-            listed = [[task.vocabulary.decode([w]) for w in ids] for ids in word[:, 0].tolist()]
-            words.append(tuple(map(tuple, listed)))
+            words.append(tuple(_shown(task, ids) for ids in word[:, 0].tolist()))
             values.append(value[:, 0])
     return ConceptProbe(
         found=torch.stack(found),
@@ -149,6 +149,10 @@ def concept_probe(
         n_vocab=model.cfg.d_vocab,
         n_questions=len(batch),
     )
+
+
+def _shown(task: WordedTask, tokens: Sequence[int]) -> tuple[str, ...]:
+    return tuple(visible(task.vocabulary.words[token]) for token in tokens)
 
 
 def nearest_words(

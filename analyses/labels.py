@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+SEEN = {" ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥"}
+
 
 def loop_label(loop: int) -> str:
     """Code numbers loops from 0; people read `after loop 1`; −1 is the input of the first."""
@@ -28,6 +30,17 @@ def level_label(level: int, unit: str) -> str:
 def literal(text: str) -> str:
     """A text as plotly shows it literally, tags included."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def visible(word: str) -> str:
+    """A token's text with the blanks and line ends at its sides to be seen: `␣the`, `⏎`."""
+    inner = word.strip()
+    if not inner:
+        return "".join(SEEN.get(c, c) for c in word) or "∅"
+    start = word.index(inner)
+    before, after = word[:start], word[start + len(inner) :]
+    shown = ("".join(SEEN.get(c, c) for c in side) for side in (before, after))
+    return inner.join(shown)
 
 
 def position_labels(words: Sequence[str]) -> list[str]:

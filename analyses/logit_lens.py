@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from analyses.labels import literal, loop_labels, position_labels
+from analyses.labels import literal, loop_labels, position_labels, visible
 from analyses.result import Result
 from analyses.spread import bootstrap
 from workbench.models.depth import DepthModel
@@ -283,4 +283,4 @@ def _intervals(low: Float[Tensor, "row pos"], high: Float[Tensor, "row pos"]) ->
 def _vocabulary(model: DepthModel) -> tuple[str, ...]:
     if model.tokenizer is None:
         return tuple(str(token) for token in range(model.cfg.d_vocab))
-    return model.tokenizer.words
+    return tuple(map(visible, model.tokenizer.words))

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from analyses.labels import literal
+from analyses.labels import literal, visible
 from analyses.realignment import ALPHAS, CONTROL_DASH, DASHES, NAMES, Target
 from analyses.result import Result
 from workbench.edits import Realign
@@ -208,8 +208,17 @@ def realigned_answer(
         alpha=alpha,
         scale=scale,
         target=target,
-        words=model.tokenizer.words if model.tokenizer else tuple(map(str, range(len(model.W_E)))),
+        words=tuple(map(visible, model.tokenizer.words))
+        if model.tokenizer
+        else tuple(map(str, range(len(model.W_E)))),
     )
+
+
+def _words(model: DepthModel) -> tuple[str, ...]:
+    """What people read for each token; its number where the model has no vocabulary."""
+    if model.tokenizer is None:
+        return tuple(map(str, range(len(model.W_E))))
+    return tuple(map(visible, model.tokenizer.words))
 
 
 def _curve(

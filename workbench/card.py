@@ -27,7 +27,7 @@ def write_card(folder: Path, recipe: Recipe, task: Task, model: LatentModel) -> 
         f"A `{recipe.model['family']}` model of {n_parameters:,} parameters on "
         f"`{recipe.task['name']}`, seed {recipe.seed}, {recipe.training.steps:,} steps of "
         f"{recipe.training.batch_size} rows ({minutes:.0f} minutes of training)."
-        f"{_left_out(task)}\n\n"
+        f"{_left_out(task)}{_unsayable(task)}\n\n"
         f"Measured at {_when(chosen)} on up to {recipe.training.measure.n:,} rows of each "
         "split:\n\n"
         "| split | accuracy | after each loop | bridge probability | bridge cosine | majority |\n"
@@ -42,6 +42,19 @@ def _left_out(task: Task) -> str:
     gone = task.left_out if isinstance(task, WordedTask) else {}
     told = ", ".join(f"{n:,} of {split}" for split, n in gone.items() if n)
     return f" Left out as too long: {told} problems." if told else ""
+
+
+def _unsayable(task: Task) -> str:
+    """How many answers hold words that the vocabulary lacks, if any do."""
+    if not isinstance(task, WordedTask):
+        return ""
+    counts = {split: task.unsayable(split) for split in task.split_names}
+    told = ", ".join(f"{n:,} of {split}" for split, n in counts.items() if n)
+    return (
+        f" Answers with words that the vocabulary lacks: {told}; they count as wrong."
+        if told
+        else ""
+    )
 
 
 def _when(chosen: int | None) -> str:

@@ -94,6 +94,11 @@ class PretrainedVocabulary:
                 parts += [self.words[token] for token in some]
         return "".join(parts)
 
+    def reread(self, text: str) -> str:
+        """A text as it comes back from its tokens; unchanged if the tokenizer cannot say it."""
+        tokens = self.encode(text) if text else []
+        return text if self.unknown_token in tokens else self.decode(tokens)
+
     def add(self, tokens: Sequence[str]) -> list[int]:
         """Add those tokens that the tokenizer lacks; their ids."""
         lacking = [name for name in tokens if name not in self._known]
@@ -119,6 +124,21 @@ class PretrainedVocabulary:
             )
         near = nearest(name, {*SPECIALS, *self.tokenizer.all_special_tokens})
         raise ValueError(f"this tokenizer has no token {name!r}; {near}")
+
+    @property
+    def unknown_token(self) -> int | None:
+        """The id that stands for text the tokenizer has no token for; None if it has none such.
+
+        GPT-2 names its end of a text there, which is no word of an answer.
+        """
+        token = self.tokenizer.unk_token_id
+        return None if token == self.tokenizer.eos_token_id else token
+
+    @property
+    def reserved(self) -> tuple[str, ...]:
+        """What a text must not spell out: the names of special tokens."""
+        named = {*SPECIALS, *self.tokenizer.all_special_tokens}
+        return tuple(sorted(named - {self.tokenizer.unk_token}))
 
     @property
     def end(self) -> int:

@@ -1,12 +1,13 @@
 """Words and their ids, for tasks whose tokens are whole words."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from workbench.config import nearest
 
 
 class WordVocabulary:
-    """A fixed list of words; a text is words between spaces, unless `split` says otherwise.
+    """A fixed list of words; a text is words between spaces, unless `split` and `join` differ.
 
     The first word is the padding; no start token is added to a text. An unknown word is refused,
     unless there is one that stands for all of them.
@@ -17,9 +18,11 @@ class WordVocabulary:
         words: Sequence[str],
         split: Callable[[str], list[str]] = str.split,
         unknown: str | None = None,
+        join: Callable[[Sequence[str]], str] = " ".join,
     ) -> None:
         self.words = tuple(words)
         self.split = split
+        self.join = join
         self.unknown = unknown
         self.ids = {word: token for token, word in enumerate(self.words)}
 
@@ -43,6 +46,16 @@ class WordVocabulary:
         return [self.ids[word] for word in words]
 
     @property
+    def unknown_token(self) -> int | None:
+        """The id of the word that stands for all unknown ones, if there is one."""
+        return None if self.unknown is None else self.ids[self.unknown]
+
+    @cached_property
+    def reserved(self) -> tuple[str, ...]:
+        """What a text must not spell out: the names of tokens that stand for no word."""
+        return tuple(w for w in self.words if w.startswith("<|") and w != self.unknown)
+
+    @property
     def end(self) -> int:
         """The token that ends a text."""
         return self.special("<|end|>")
@@ -58,5 +71,9 @@ class WordVocabulary:
         return self.ids[name]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The words of token ids, between spaces."""
-        return " ".join(self.words[token] for token in tokens)
+        """The text of token ids, as `join` puts their words together."""
+        return self.join([self.words[token] for token in tokens])
+
+    def reread(self, text: str) -> str:
+        """A text as it comes back from this vocabulary's words; unknown words stay as they are."""
+        return self.join(self.split(text))

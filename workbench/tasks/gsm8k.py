@@ -34,4 +34,4 @@ class Gsm8k(FileTask):
         return gsm8k_problems(rows, source, self.cfg.steps)
 
     def score(self, problem: Problem, said: str) -> Score:
-        return score_gsm8k(said, problem.answer)
+        return score_gsm8k(self.vocabulary.reread(said), problem.answer)

@@ -34,4 +34,5 @@ class Hotpotqa(FileTask):
         return hotpotqa_problems(rows, source, self.cfg.context)
 
     def score(self, problem: Problem, said: str) -> Score:
-        return score_hotpotqa(said, problem.answer)
+        reread = self.vocabulary.reread
+        return score_hotpotqa(reread(said), reread(problem.answer))

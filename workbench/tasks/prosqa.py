@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Literal, cast
 
 import numpy as np
-import torch
 from jaxtyping import Int
 from pydantic import model_validator
 
@@ -123,6 +122,9 @@ class Prosqa(WordedTask):
         graph = cast(Graph, problem.facts["graph"])
         return [graph.names[node] for node in shortest_path(graph)[1:-1]]
 
+    def names(self, problem: Problem) -> Sequence[str]:
+        return cast(Graph, problem.facts["graph"]).names
+
     def majority_rate(self, split: str) -> float:
         """Accuracy of always choosing the concept that stands in the commoner place."""
         first = target_first(self.graphs(split)).mean()
@@ -173,11 +175,9 @@ class Prosqa(WordedTask):
     def _asked(self, batch: Batch) -> list[Graph]:
         """The graphs of a batch, read from its questions."""
         assert isinstance(batch, WordedBatch)
-        fillers = torch.tensor(list(self.specials[:-1]))
-        rows = zip(batch.tokens, batch.prompt.tolist(), strict=True)
-        asked = (tokens[:prompt] for tokens, prompt in rows)
-        words = (row[~torch.isin(row, fillers)].tolist() for row in asked)
-        return [read_question(self.vocabulary.decode(tokens)) for tokens in words]
+        rows = zip(batch.tokens.tolist(), batch.prompt.tolist(), strict=True)
+        asked = (self._asked_tokens(tokens[:prompt]) for tokens, prompt in rows)
+        return [read_question(self.vocabulary.decode(tokens)) for tokens in asked]
 
     def typed(self, text: str) -> Problem:
         return prosqa_problem(read_question(text), self.cfg.wording)

@@ -87,10 +87,12 @@ def _of_thoughts(cfg: TrainingConfig, task: WordedTask, model: ThoughtModel, see
 
 
 def _rows(task: WordedTask, split: str) -> str:
-    """How many problems a split has, and how many were too long for it."""
+    """How many problems a split has, how many were too long, and how many nobody can answer."""
     kept = f"{len(task.problems(split)):,}"
-    gone = task.left_out.get(split, 0)
-    return f"{kept} ({gone:,} too long)" if gone else kept
+    notes = {"too long": task.left_out.get(split, 0)}
+    notes["answers with unknown words"] = task.unsayable(split)
+    told = ", ".join(f"{n:,} {what}" for what, n in notes.items() if n)
+    return f"{kept} ({told})" if told else kept
 
 
 def flops_per_token(model: DepthModel, n_loops: float | None = None) -> float:

@@ -1,6 +1,5 @@
 """Worded tasks whose problems come from files or from the Hub, in the words of any tokenizer."""
 
-import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,11 +8,11 @@ from typing import Any, ClassVar
 from pydantic import model_validator
 
 from workbench.config import ConfigError
+from workbench.tasks.worded.detokenize import join_words, split_words
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.task import WordedConfig, WordedTask, word_vocabulary
 from workbench.vocabulary import WordVocabulary
 
-WORD = re.compile(r"<\|[^|>]*\|>|###|\d|\w+|[^\w\s]")
 UNKNOWN = "<|unknown|>"
 SPLITS = ("train", "valid", "test")
 
@@ -125,7 +124,7 @@ class FileTask(WordedTask):
             for text in (problem.question, *problem.steps, problem.answer):
                 found.update(dict.fromkeys(split_words(text)))
         known = word_vocabulary([UNKNOWN, *sorted(found)]).words
-        return WordVocabulary(list(dict.fromkeys(known)), split_words, unknown=UNKNOWN)
+        return WordVocabulary(list(dict.fromkeys(known)), split_words, UNKNOWN, join_words)
 
     def shortcuts(self, split: str) -> dict[str, float]:
         """Always saying what most training problems have for an answer."""
@@ -140,8 +139,3 @@ class FileTask(WordedTask):
         if not text.strip():
             raise ValueError("the question is empty; it needs at least one word")
         return Problem(text.strip(), (), "?")
-
-
-def split_words(text: str) -> list[str]:
-    """Words, digits one by one, and signs."""
-    return WORD.findall(text)

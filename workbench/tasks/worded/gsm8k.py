@@ -22,7 +22,7 @@ from workbench.tasks.worded.problem import (
     read_lines,
     value_of,
 )
-from workbench.tasks.worded.scoring import number_in
+from workbench.tasks.worded.scoring import only_number_in
 
 STEPS = ("marks", "lines")
 MARK = re.compile(r"<<[^<>]*>>")
@@ -104,11 +104,11 @@ def _split(solution: str, where: str) -> tuple[str, str]:
     worked, final, number = solution.rpartition(FINAL)
     if not final:
         raise ProblemError(f"{where} has no {FINAL} before its answer")
-    return worked, number.strip().replace(",", "")
+    return worked, number.strip()
 
 
 def _problem(question: str, steps: list[str], answer: str, where: str) -> Problem:
-    number = number_in(answer)
+    number = only_number_in(answer)
     if number is None:
-        raise ProblemError(f"{where}: the answer {answer!r} after {FINAL} is no number")
-    return Problem(question.strip(), tuple(steps), answer, {"number": number})
+        raise ProblemError(f"{where}: the answer {answer!r} after {FINAL} is not one number")
+    return Problem(question.strip(), tuple(steps), answer.replace(",", ""), {"number": number})

@@ -49,6 +49,12 @@ def number_in(text: str) -> Decimal | None:
     return _value(found[-1]) if found else None
 
 
+def only_number_in(text: str) -> Decimal | None:
+    """The number of a text that holds one number and no other."""
+    found = list(NUMBER.finditer(text))
+    return _value(found[0]) if len(found) == 1 else None
+
+
 def _value(found: re.Match[str]) -> Decimal:
     size = Decimal(found["digits"].replace(",", ""))
     return -size if found["sign"] else size
@@ -58,11 +64,11 @@ def score_gsm8k(said: str, gold: str) -> Score:
     """Compare numbers, so that 29.00 is 29.
 
     Raises:
-        ProblemError: The right answer holds no number.
+        ProblemError: The right answer is not one number.
     """
-    wanted = number_in(gold)
+    wanted = only_number_in(gold)
     if wanted is None:
-        raise ProblemError(f"the right answer {gold!r} holds no number")
+        raise ProblemError(f"the right answer {gold!r} is not one number")
     number = number_in(said)
     return Score(number == wanted, None, number is not None)
 
@@ -80,7 +86,7 @@ def score_hotpotqa(said: str, gold: str) -> Score:
     nothing is left are equal and have F1 0.
     """
     one, other = normalised(said), normalised(gold)
-    return Score(one == other, _f1(one, other), bool(one))
+    return Score(one == other, _f1(one, other), bool(one) or one == other and bool(said.strip()))
 
 
 def _f1(said: str, gold: str) -> float:

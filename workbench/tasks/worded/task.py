@@ -13,13 +13,13 @@ from workbench.config import ConfigError, StrictModel, nearest
 from workbench.tasks.base import Task
 from workbench.tasks.batch import Batch
 from workbench.tasks.worded.batch import WordedBatch
+from workbench.tasks.worded.encoding import ANSWER, encoded
 from workbench.tasks.worded.layout import COT, Encoded, Layout, Specials, lay_out
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.scoring import Score
 from workbench.tokenizer import SPECIALS, Vocabulary, load_vocabulary
 from workbench.vocabulary import WordVocabulary
 
-ANSWER = "###"  # stands before an answer
 OWN = ("<|pad|>", "<|end|>", *SPECIALS, ANSWER)  # what a vocabulary of words begins with
 
 Self = TypeVar("Self", bound="WordedTask")
@@ -104,6 +104,10 @@ class WordedTask(Task):
         """A word for what each step leads to, the last one left out."""
         return ()
 
+    def names(self, problem: Problem) -> Sequence[str]:
+        """The words that a step of the problem may lead to, from which a bridge is told."""
+        return ()
+
     # -- problems, encoded once
 
     def problems(self, split: str) -> list[Problem]:
@@ -132,24 +136,22 @@ class WordedTask(Task):
             self._encoded[split] = [self.encode(problem) for problem in self.problems(split)]
         return self._encoded[split]
 
+    def unsayable(self, split: str) -> int:
+        """Problems of a split whose answer holds a word that the vocabulary lacks: never right."""
+        unknown = self.vocabulary.unknown_token
+        if unknown is None:
+            return 0
+        return sum(unknown in encoded.answer for encoded in self.encoded(split))
+
     def encode(self, problem: Problem) -> Encoded:
-        """A problem as token ids."""
-        vocabulary = self.vocabulary
-        before, right, wrong = self.decides(problem)
-        opening = vocabulary.encode(f"{ANSWER} {before}".strip())
-        answer = vocabulary.encode(f"{ANSWER} {problem.answer}")
-        other = vocabulary.encode(f"{ANSWER} {before} {wrong}") if wrong else answer
-        decides = next(
-            (i for i, pair in enumerate(zip(answer, other, strict=False)) if len({*pair}) > 1),
-            min(len(opening), len(answer) - 1),
-        )
-        return Encoded(
-            question=vocabulary.encode(f"{problem.question}\n"),
-            steps=[vocabulary.encode(f"{step}\n") for step in problem.steps],
-            answer=answer,
-            decides=decides,
-            bridges=[vocabulary.encode(word)[0] for word in self.bridges(problem)],
-            candidates=(answer[decides], other[decides] if wrong else -1),
+        """A problem as token ids.
+
+        Raises:
+            ProblemError: A text of it spells out a special token.
+        """
+        names = self.names(problem)
+        return encoded(
+            self.vocabulary, problem, self.decides(problem), self.bridges(problem), names
         )
 
     @property
@@ -237,7 +239,7 @@ class WordedTask(Task):
         return min(steps), max(steps)
 
     def examples(self, batch: Batch) -> list[dict[str, object]]:
-        """Rows in words: the sequence that a model is given, what it is to say, steps."""
+        """Rows in words: the question, which can be asked again; all that is given; the answer."""
         assert isinstance(batch, WordedBatch)
         rows = []
         for row in range(len(batch)):
@@ -245,13 +247,19 @@ class WordedTask(Task):
             tokens = batch.tokens[row].tolist()
             rows.append(
                 {
-                    "question": self.vocabulary.decode(tokens[:prompt]),
+                    "question": self.vocabulary.decode(self._asked_tokens(tokens[:prompt])),
+                    "given": self.vocabulary.decode(tokens[:prompt]),
                     "answer": self.vocabulary.decode(tokens[prompt:length]),
                     "bridges": [self.vocabulary.words[b] for b in batch.bridge[row] if b >= 0],
                     self.unit: int(batch.difficulty[row]),
                 }
             )
         return rows
+
+    def _asked_tokens(self, tokens: list[int]) -> list[int]:
+        """What of a prompt is the question: all but thoughts, pauses and their markers."""
+        put_in = {*self.specials[:-1]}
+        return [token for token in tokens if token not in put_in]
 
     def answer_in(self, said: str) -> str:
         """The answer in what a model says: what follows the last mark."""

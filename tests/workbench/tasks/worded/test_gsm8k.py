@@ -62,7 +62,7 @@ def test_an_odd_line_end_inside_a_question_is_no_line_end(tmp_path):
         ("a.jsonl", "[1]", r"row 2 of .* should be an object with fields; it is \[1\]"),
         ("a.jsonl", '{"question": "?"}', "row 2 of .* lacks the field 'answer'"),
         ("a.jsonl", '{"question": "?", "answer": "72"}', "row 2 of .* has no #### before"),
-        ("a.jsonl", '{"question": "?", "answer": "#### x"}', "'x' after #### is no number"),
+        ("a.jsonl", '{"question": "?", "answer": "#### x"}', "'x' after #### is not one number"),
         ("a.jsonl", '{"question": " ", "answer": "#### 1"}', "row 2 of .*: question is empty"),
         ("a.jsonl", '{"question": 3, "answer": "#### 1"}', "question should be a text; it is 3"),
         ("a.txt", "How many? <<1+1=2>> #### 2", r"row 2 of .*a.txt has no \|\| between"),

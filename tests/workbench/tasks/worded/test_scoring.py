@@ -54,7 +54,7 @@ def test_without_a_number_nothing_is_answered(said):
 
 
 def test_a_right_answer_that_is_no_number_is_refused():
-    with pytest.raises(ProblemError, match="the right answer 'five' holds no number"):
+    with pytest.raises(ProblemError, match="the right answer 'five' is not one number"):
         score_gsm8k("5", "five")
 
 
@@ -95,6 +95,7 @@ def test_case_punctuation_articles_and_blanks_do_not_count(text, plain):
         ("", "river", False, 0.0, False),
         ("the", "river", False, 0.0, False),
         ("", "The", True, 0.0, False),  # as in the official rules
+        ("The", "the", True, 0.0, True),
     ],
 )
 def test_exact_match_and_f1(said, gold, right, f1, answered):
