@@ -34,7 +34,7 @@ from analyses.thought_search_tree import thought_search_tree
 from analyses.trained import Trained
 from analyses.training_curves import training_curves
 from workbench.config import ConfigError, nearest
-from workbench.edits import Edit, edit_hooks, parse_edits, to_plain
+from workbench.edits import Edit, Watch, parse_edits, to_plain
 from workbench.models.base import LatentModel
 from workbench.models.thought import ThoughtModel
 from workbench.runs import Run, load_run
@@ -139,7 +139,7 @@ def analyse(
     if model is None:
         model = run.model if step is None else run.model_at(step)
     task = _checked_task(name, function, model, run, n_loops, thoughts)
-    made = [e if isinstance(e, Edit) else parse_edits([dict(e)])[0] for e in edits]
+    made = _made(edits)
     several = name in OF_SPLITS and not isinstance(task, WordedTask)
     if split is None and question is None and not several:
         split = _default_split(name, run)
@@ -148,7 +148,8 @@ def analyse(
         raise ConfigError(f"edits are of one batch; name a --split for {name}")
     rows = next(iter(batches.values())) if isinstance(batches, dict) else batches
     where = list(batches) if isinstance(batches, dict) else split
-    with model.hooks(fwd_hooks=edit_hooks(made, model, rows)):
+    watch = Watch(made)
+    with model.hooks(fwd_hooks=watch.hooks(model, rows)):
         supplied = _supplied(function, run, where)
         if isinstance(task, WordedTask):
             supplied |= _of_words(function, task, batches, split, question)
@@ -156,8 +157,15 @@ def analyse(
             supplied["n_loops"] = n_loops
         result = function(model, batches, **supplied, **options)
     asked = (step, where, question, n_loops, to_plain(made), None if question else n, seed)
-    plain = Provenance(run.name, run.recipe.name, *asked, options, thoughts)
+    plain = Provenance(run.name, run.recipe.name, *asked, options, thoughts, watch.finish())
     return Analysed(name, result, plain)
+
+
+def _made(edits: Sequence[Edit | Mapping[str, Any]]) -> list[Edit]:
+    """Edits as objects; errors call each by its number in the list."""
+    plain = [to_plain([e])[0] if isinstance(e, Edit) else dict(e) for e in edits]
+    parsed = parse_edits(plain)
+    return [e if isinstance(e, Edit) else p for e, p in zip(edits, parsed, strict=True)]
 
 
 def _checked_task(

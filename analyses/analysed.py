@@ -1,7 +1,7 @@
 """A result with a record of where its numbers came from."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, cast
@@ -36,6 +36,8 @@ class Provenance:
     options: dict[str, Any]
     thoughts: int | None = None
     """Where another number is asked for than the run's training ended with."""
+    touched: list[dict[str, Any]] = field(default_factory=list)
+    """Rows, loops and positions that each edit touched."""
 
     def line(self) -> str:
         """In a few words, as plotly shows them literally."""
@@ -52,7 +54,9 @@ class Provenance:
         if self.thoughts is not None:
             parts.append(f"{self.thoughts} thoughts, not as trained")
         if self.edits:
-            parts.append(f"{len(self.edits)} edits")
+            rows = ", ".join(f"{touch['rows']:,}" for touch in self.touched)
+            n = len(self.edits)
+            parts.append(f"{n} edit{'s' if n > 1 else ''} (touched {rows} rows)")
         return literal(" · ".join(parts))
 
     def arguments(self, name: str, run: str | None = None) -> list[str]:

@@ -8,7 +8,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from workbench.config import ConfigError
-from workbench.edits import Edit, edit_hooks, to_plain
+from workbench.edits import Edit, Watch, to_plain
 from workbench.instruments import read
 from workbench.instruments.speaking import hear
 from workbench.models.depth import DepthModel
@@ -53,20 +53,23 @@ def evaluate(
     step = run.loaded_step(step)
     model = run.model if step is None else run.model_at(step)
     split = run.task.default_split if split is None else split
+    watch = Watch(edits)
     if isinstance(model, ThoughtModel):
         if n_loops is not None:
             raise ConfigError("--loops is for models that loop; this one has --thoughts")
-        found = _by_thoughts(run, model, split, thoughts, edits, n, seed)
+        found = _by_thoughts(run, model, split, thoughts, watch, n, seed)
     else:
         if thoughts is not None:
             raise ConfigError("--thoughts is for models that think; this one has --loops")
-        found = _by_loops(run, cast(DepthModel, model), split, n_loops, edits, n, seed)
+        found = _by_loops(run, cast(DepthModel, model), split, n_loops, watch, n, seed)
+    touched = watch.finish()
     where = {
         "run": run.name,
         "recipe": run.recipe.name,
         "step": run.final_step if step is None else step,
         "split": split,
         "edits": to_plain(edits),
+        "touched": touched,
     }
     rates = {
         "majority_rate": run.task.majority_rate(split),
@@ -80,7 +83,7 @@ def _by_loops(
     model: DepthModel,
     split: str,
     n_loops: int | None,
-    edits: Sequence[Edit],
+    watch: Watch,
     n: int | None,
     seed: int,
 ) -> dict[str, Any]:
@@ -91,7 +94,7 @@ def _by_loops(
     right = []
     for start in range(0, len(batch), ROWS):
         rows: Batch = batch[start : start + ROWS].trimmed().to(model.device)
-        with model.hooks(fwd_hooks=edit_hooks(edits, model, rows)):
+        with model.hooks(fwd_hooks=watch.hooks(model, rows)):
             right.append(read(model, rows, n_loops).right.cpu())
     correct = torch.cat(right, dim=1)  # [loop batch]
     return {"loops": len(correct)} | _shares(correct, batch.difficulty)
@@ -102,7 +105,7 @@ def _by_thoughts(
     model: ThoughtModel,
     split: str,
     thoughts: int | None,
-    edits: Sequence[Edit],
+    watch: Watch,
     n: int | None,
     seed: int,
 ) -> dict[str, Any]:
@@ -121,7 +124,8 @@ def _by_thoughts(
         layout = task.layout.with_fillers(count)
         rows = task.lay_out(split, numbers, layout).to(model.device)
         # An edit of a later thought has nothing to change where the answer comes before it
-        hooks = edit_hooks(edits, model, rows)
+        counted = watch if count == most else Watch(watch.edits)
+        hooks = counted.hooks(model, rows)
         with model.hooks(fwd_hooks=hooks, must_fire=count == most):
             scores = hear(model, task, problems, rows).scores
         right.append(torch.tensor([score.right for score in scores]))
@@ -162,6 +166,7 @@ def in_words(found: Mapping[str, Any], unit: str) -> str:
         f"of {found['n']}",
         f"{_after(found)}: {_ends(found['accuracy_by_loop'])}",
     ]
+    lines += [f"edit {n}: {line}" for n, line in enumerate(touched_lines(found))]
     levels = found["accuracy_by_difficulty"]
     if len(levels) > 1:
         shares = "; ".join(f"{level}: {share:.4f}" for level, share in levels.items())
@@ -170,6 +175,33 @@ def in_words(found: Mapping[str, Any], unit: str) -> str:
     guesses = "; ".join(f"{name} {share:.4f}" for name, share in best)
     lines.append(f"commonest answer {found['majority_rate']:.4f}; at most, {guesses}")
     return "\n".join(lines)
+
+
+def touched_lines(found: Mapping[str, Any]) -> list[str]:
+    """What each edit of a result did and touched, in a line."""
+    pairs = zip(found["edits"], found["touched"], strict=True)
+    return [f"{_done(edit)} touched {_touched(touch)}" for edit, touch in pairs]
+
+
+def _done(edit: Mapping[str, Any]) -> str:
+    place = f" at {edit['place']}" if edit.get("place") else ""
+    return f"{edit['do']}{place}"
+
+
+def _touched(touch: Mapping[str, Any]) -> str:
+    parts = [f"{touch['rows']:,} rows"]
+    for what in ("loops", "positions"):
+        numbers = touch[what]
+        if numbers:
+            parts.append(f"{what} {_ends_of(numbers)}")
+    return ", ".join(parts)
+
+
+def _ends_of(numbers: Sequence[int]) -> str:
+    """Numbers in a line; of many, the first and the last."""
+    if len(numbers) > SHOWN:
+        return f"{numbers[0]} to {numbers[-1]} ({len(numbers)} of them)"
+    return ", ".join(map(str, numbers))
 
 
 def _after(found: Mapping[str, Any]) -> str:

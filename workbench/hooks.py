@@ -5,16 +5,16 @@ place several times. Every HookPoint of a model carries the model's `LoopClock`,
 which loop it is in, and no name ever contains a loop number.
 """
 
-from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from collections.abc import Callable, Collection
+from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
-from torch import Tensor
+import torch.nn.modules.module as torch_modules
+from torch import Tensor, nn
 from transformer_lens import HookedRootModule
 from transformer_lens.hook_points import HookPoint as TransformerLensHookPoint
 
-if TYPE_CHECKING:
-    from workbench.models.passes import Passes
+from workbench.clock import LoopClock
 
 __all__ = [
     "AtLoop",
@@ -31,6 +31,7 @@ __all__ = [
     "loop_of",
 ]
 
+TORCH_CALL = nn.Module.__call__  # as torch made it
 PER_QUERY = ("hook_attn_scores", "hook_pattern")  # [batch head query_pos key_pos]
 NamesFilter = str | Collection[str] | Callable[[str], bool] | None
 
@@ -38,7 +39,7 @@ NamesFilter = str | Collection[str] | Callable[[str], bool] | None
 class HookPoint(TransformerLensHookPoint):
     """TransformerLens's HookPoint, whose call costs next to nothing while nobody listens."""
 
-    clock: "LoopClock"  # of the model that the place is in; its `setup` puts it there
+    clock: LoopClock  # of the model that the place is in; its `setup` puts it there
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,6 +65,8 @@ class HookPoint(TransformerLensHookPoint):
     def __call__(self, tensor: Tensor) -> Tensor:
         if self._backward_hooks or self._backward_pre_hooks or self._forward_pre_hooks:
             return cast(Tensor, super().__call__(tensor))
+        if is_watched(self):
+            return cast(Tensor, super().__call__(tensor))
         if self._forward_hooks:
             if self._forward_hooks_with_kwargs:
                 return cast(Tensor, super().__call__(tensor))
@@ -82,30 +85,19 @@ class HookFn(Protocol):
     def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None: ...
 
 
-class LoopClock:
-    """The loop that a forward pass is in; `loop` is None outside the recurrence."""
+def is_watched(module: nn.Module) -> bool:
+    """Whether another tool sees modules being called: torch's global hooks, or a wrapped call.
 
-    def __init__(self) -> None:
-        self.loop: int | None = None
-        self.n_loops = 0  # of the present or the last forward pass
-        self.valid: Tensor | None = None  # [loop batch] of the present or the last forward pass
-        self.forwards = 0  # forward passes so far
-        # Column of the sequence that each position of the present pass is, −1 where it is filling;
-        # None where a pass holds the whole sequence
-        self.columns: Tensor | None = None  # [batch width]
-        self.passes: Passes | None = None  # of the present or the last forward pass, if it thinks
-        self.given: int | None = None  # columns that a generation began with; None outside one
-
-    def ticks(self, n_loops: int) -> Iterator[int]:
-        """Yield 0 … n_loops-1, holding `loop` at each, and leave it None afterwards."""
-        self.n_loops = n_loops
-        self.forwards += 1
-        try:
-            for loop in range(n_loops):
-                self.loop = loop
-                yield loop
-        finally:
-            self.loop = None
+    A hook point then goes the way of every torch module, so that such a tool sees it.
+    """
+    return bool(
+        torch_modules._global_forward_hooks
+        or torch_modules._global_forward_pre_hooks
+        or torch_modules._global_backward_hooks
+        or torch_modules._global_backward_pre_hooks
+        or nn.Module.__call__ is not TORCH_CALL
+        or "forward" in module.__dict__
+    )
 
 
 def loop_of(hook: HookPoint) -> int | None:
@@ -154,6 +146,7 @@ class AtPosition:
     def __init__(self, fn: HookFn, positions: Collection[int]) -> None:
         self.fn = fn
         self.positions = tuple(positions)
+        self.seen: set[int] = set()  # positions that a row had, since a model last took the hook up
 
     def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
         axis = 2 if str(hook.name).endswith(PER_QUERY) else 1
@@ -166,6 +159,7 @@ class AtPosition:
         for position in self.positions:
             rows, at = (columns == position).nonzero(as_tuple=True)
             if len(rows):
+                self.seen.add(position)
                 new = self.fn(by_position[rows, at][:, None].movedim(1, axis), hook=hook)
                 if new is not None:
                     changed = by_position if changed is None else changed
@@ -192,39 +186,82 @@ def at_position(fn: HookFn, positions: int | Collection[int]) -> AtPosition:
     return AtPosition(fn, {positions} if isinstance(positions, int) else positions)
 
 
+class BackwardAtLoop:
+    """A backward hook restricted to some loops, as a forward hook that notes the loop.
+
+    By the time of the backward pass the clock has moved on, so that the loop is kept when the value
+    is computed; the function is called with the gradient of that loop's value.
+    """
+
+    def __init__(self, hook: AtLoop) -> None:
+        self.hook = hook
+
+    def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
+        loop = loop_of(hook)
+        if loop not in self.hook.loops or not tensor.requires_grad:
+            return None
+        own = tensor.view_as(tensor)  # the gradient of what passes here, not of other uses
+
+        def act(gradient: Tensor) -> Tensor | None:
+            clock = hook.clock
+            clock.loop, now = loop, clock.loop
+            try:
+                return self.hook.fn(gradient, hook=hook)
+            finally:
+                clock.loop = now
+
+        own.register_hook(act)
+        return own
+
+
 class Listener:
-    """A hook function that counts how often it was called in a loop it wanted."""
+    """A hook function that keeps count of the loops and positions in which it was called."""
 
     def __init__(self, name: str | Callable[[str], bool], fn: Callable[..., Any]) -> None:
         self.name = name
         self.fn = fn
-        self.loops = fn.loops if isinstance(fn, AtLoop) else None
+        inner = fn.hook if isinstance(fn, BackwardAtLoop) else fn
+        self.loops = inner.loops if isinstance(inner, AtLoop) else None
+        inner = inner.fn if isinstance(inner, AtLoop) else inner
+        self.at_position = inner if isinstance(inner, AtPosition) else None
+        if self.at_position is not None:
+            self.at_position.seen.clear()
         self.by_pass: bool = getattr(fn, "by_pass", False)
         self.firings = 0
+        self.fired_in: set[int | None] = set()
 
     def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Any:
-        if self.loops is None or loop_of(hook) in self.loops:
+        loop = loop_of(hook)
+        if self.loops is None or loop in self.loops:
             self.firings += 1
+            self.fired_in.add(loop)
         return self.fn(tensor, hook=hook)
 
-    def complaint(self, n_loops: int, between: Collection[str] = ()) -> str:
-        """Why the hook never fired, as far as one can tell.
+    def complaint(self, n_loops: int, between: Collection[str] = ()) -> str | None:
+        """What the hook asked for and never got, in a sentence; None if nothing.
 
         Args:
             n_loops: Of the forward pass.
             between: Places that come once less.
         """
         place = self.name if isinstance(self.name, str) else "a filter of names"
-        if isinstance(self.fn, AtLoop):
-            loops = ", ".join(map(str, sorted(self.fn.loops)))
-            asked = f"loop {loops}" if loops else "no loop"
-            if self.name in between and n_loops > 1:
-                return (
-                    f"the hook on {place} asked for {asked} and never fired; the place comes "
-                    f"{n_loops - 1} times, numbered 0 to {n_loops - 2}"
-                )
-            return (
-                f"the hook on {place} asked for {asked} and never fired; this pass ran "
-                f"{n_loops} loops, numbered 0 to {n_loops - 1}"
-            )
-        return f"the hook on {place} never fired in {n_loops} loops"
+        missing = sorted(self.loops - self.fired_in) if self.loops else []
+        if missing or self.loops == frozenset():
+            asked = f"loop {', '.join(map(str, missing))}" if missing else "no loop"
+            last = n_loops - 1 - (self.name in between and n_loops > 1)
+            ran = f"this pass ran {n_loops} loops, numbered 0 to {last}"
+            if last < n_loops - 1:
+                ran = f"the place comes {n_loops - 1} times, numbered 0 to {last}"
+            return f"the hook on {place} asked for {asked} and never fired there; {ran}"
+        if not self.firings:
+            return f"the hook on {place} never fired in {n_loops} loops"
+        return self._position_complaint(place)
+
+    def _position_complaint(self, place: str) -> str | None:
+        if self.at_position is None:
+            return None
+        missing = [p for p in self.at_position.positions if p not in self.at_position.seen]
+        if not missing and self.at_position.positions:
+            return None
+        asked = f"position {', '.join(map(str, missing))}" if missing else "no position"
+        return f"the hook on {place} asked for {asked}, which no row has"

@@ -396,9 +396,9 @@ def test_the_first_loop_matters_to_the_answer(model, batch):
     assert not torch.allclose(edited, run(model, batch)[0])
 
 
-@pytest.mark.parametrize("loops", [[3], [-1], []])
+@pytest.mark.parametrize("loops", [[3], [-1], [0, 9]])
 def test_a_loop_out_of_range_is_an_error(model, batch, loops):
-    with pytest.raises(RuntimeError, match="3 loops, numbered 0 to 2"):
+    with pytest.raises(ConfigError, match="which no row has; there are 3 loops, numbered 0 to 2"):
         run(model, batch, {"do": "zero", "place": ATTN, "loops": loops})
 
 

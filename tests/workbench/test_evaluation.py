@@ -28,6 +28,8 @@ def test_in_words_the_best_guesses_stand_first_and_no_more_than_three():
         "split": "test",
         "loops": 2,
         "n": 8,
+        "edits": [{"do": "zero", "place": "hook_embed"}],
+        "touched": [{"rows": 1200, "loops": [], "positions": list(range(12))}],
         "accuracy": 0.75,
         "accuracy_interval": [0.5, 1.0],
         "accuracy_by_loop": [0.5, 0.75],
@@ -38,6 +40,7 @@ def test_in_words_the_best_guesses_stand_first_and_no_more_than_three():
     assert in_words(found, "hops").splitlines() == [
         "tiny on test: 0.7500 [0.5000, 1.0000] of 8",
         "after each loop: 0.5000, 0.7500",
+        "edit 0: zero at hook_embed touched 1,200 rows, positions 0 to 11 (12 of them)",
         "by hops: 1: 1.0000; 3: 0.5000",
         "commonest answer 0.5000; at most, degrees 0.7500; edges 0.6250; ancestors 0.6000",
     ]
@@ -69,7 +72,8 @@ def run(tmp_path_factory):
 def test_of_a_run_that_thinks_the_object_says_thoughts_where_others_say_loops(run):
     found = evaluate(run)
     assert found.keys() == {
-        *("run", "recipe", "step", "split", "edits", "thoughts", "trained_thoughts", "n"),
+        *("run", "recipe", "step", "split", "edits", "touched", "n"),
+        *("thoughts", "trained_thoughts"),
         *("accuracy", "accuracy_interval", "accuracy_by_loop", "accuracy_by_difficulty"),
         *("answered", "majority_rate", "shortcuts"),
     }

@@ -25,6 +25,7 @@ from workbench.edits.between import Realign, Skip
 from workbench.edits.mix import Mix
 from workbench.edits.order import Repeat, Swap
 from workbench.edits.patch import Patch
+from workbench.edits.touch import Watch
 from workbench.edits.values import Add, Clamp, Freeze, Mean, Scale, Zero
 from workbench.models.base import LatentModel
 from workbench.tasks.batch import Batch
@@ -43,6 +44,7 @@ __all__ = [
     "Scale",
     "Skip",
     "Swap",
+    "Watch",
     "Zero",
     "edit_hooks",
     "parse_edits",
@@ -88,8 +90,12 @@ def parse_edits(data: Any) -> list[Edit]:
 
 
 def edit_hooks(edits: Sequence[Edit], model: LatentModel, batch: Batch) -> CompiledHooks:
-    """TransformerLens hooks that carry out edits, in order, on one batch."""
-    return [hook for edit in edits for hook in edit.hooks(model, batch)]
+    """TransformerLens hooks that carry out edits, in order, on one batch.
+
+    They are judged when they are taken away: an edit that asked for a loop or position that no row
+    has, or that touched nothing, raises ConfigError then. `Watch` does so over several batches.
+    """
+    return Watch(edits).hooks(model, batch, judged=True)
 
 
 def to_plain(edits: Sequence[Edit]) -> list[dict[str, Any]]:

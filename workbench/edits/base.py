@@ -1,10 +1,11 @@
 """What all edits share: loops, positions, and hooks that carry them out."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Int
+from pydantic import model_validator
 from torch import Tensor
 
 from workbench.config import ConfigError, StrictModel
@@ -29,6 +30,21 @@ class Edit(StrictModel, ABC):
 
     loops: list[int] | None = None
     positions: Positions | None = None
+    names_touched_loops: ClassVar[bool] = True
+    """Whether `loops` are the loops that change; an edit of their order changes others too."""
+
+    @model_validator(mode="after")
+    def _check_some(self) -> "Edit":
+        for field in ("loops", "positions"):
+            if getattr(self, field) == []:
+                raise ValueError(f"{field} is empty, so that nothing is edited; leave it out")
+        return self
+
+    @property
+    def name(self) -> str:
+        """What is done, and where, in a few words."""
+        place = getattr(self, "place", None)
+        return _do(self) + (f" at {place}" if place else "")
 
     @abstractmethod
     def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:

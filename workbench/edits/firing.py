@@ -51,6 +51,7 @@ class Firing:
 
 
 Change = Callable[[Tensor, Firing], Tensor]
+Note = Callable[[Tensor, Tensor, Tensor], None]
 
 
 class SequenceHook:
@@ -73,11 +74,11 @@ class SequenceHook:
         self.loops = loops
         self.chosen = chosen
         self.change = change
+        self.note: Note | None = None  # told which columns of which rows were edited
 
     def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
         clock = hook.clock
         passes = cast(Passes, clock.passes)
-        self._check_loops(passes)
         if clock.columns is not None:
             return self._edit(tensor, clock, clock.columns)
         axis = 2 if self.place.endswith(PER_QUERY) else 1
@@ -94,6 +95,8 @@ class SequenceHook:
         """What a part becomes, of which columns are shown."""
         acts = self._acts(cast(Passes, clock.passes), columns, clock.given)
         changed = self.change(tensor, Firing(self.place, clock, columns=columns))
+        if self.note is not None:
+            self.note(acts, columns, _own_pass(cast(Passes, clock.passes), columns))
         return where(acts, changed, tensor, self.place)
 
     def _acts(self, passes: Passes, columns: Tensor, given: int | None) -> Tensor:
@@ -103,19 +106,9 @@ class SequenceHook:
             known = columns < min(given or self.chosen.shape[1], self.chosen.shape[1])
             acts = acts & known & _take(self.chosen, torch.where(known, columns, -1))
         if self.loops is not None:
-            known = columns < passes.positions.shape[1]
-            own = _take(passes.own_pass, torch.where(known, columns, -1))
-            own = torch.where(known, own, passes.n_thoughts[:, None])
+            own = _own_pass(passes, columns)
             acts = acts & torch.isin(own, torch.tensor(self.loops, device=own.device))
         return acts
-
-    def _check_loops(self, passes: Passes) -> None:
-        if self.loops is not None and not {*self.loops} & {*range(passes.n + 1)}:
-            asked = ", ".join(map(str, self.loops)) or "none"
-            raise ConfigError(
-                f"the edit at {self.place} asks for pass {asked}; {passes.n} thoughts make "
-                f"{passes.n + 1} passes, numbered 0 to {passes.n}"
-            )
 
 
 def where(chosen: Tensor, changed: Tensor, tensor: Tensor, place: str) -> Tensor:
@@ -129,6 +122,13 @@ def where(chosen: Tensor, changed: Tensor, tensor: Tensor, place: str) -> Tensor
     if place.endswith(PER_QUERY):
         return torch.where(chosen[:, None, :, None], changed, tensor)
     return torch.where(chosen.view(*chosen.shape, *[1] * (tensor.ndim - 2)), changed, tensor)
+
+
+def _own_pass(passes: Passes, columns: Tensor) -> Tensor:
+    """In which pass each column is run; what a generation appends is of the last."""
+    known = columns < passes.positions.shape[1]
+    own = _take(passes.own_pass, torch.where(known, columns, -1))
+    return torch.where(known, own, passes.n_thoughts[:, None])
 
 
 def _take(by_position: Tensor, columns: Tensor) -> Tensor:

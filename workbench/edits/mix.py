@@ -35,15 +35,16 @@ class Mix(Edit):
         held: dict[str, Tensor] = {}
         own = most_thoughts(model, batch)
 
-        def mix(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
+        def mix(tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
             loop = cast(int, loop_of(hook))
             n_thoughts = hook.clock.n_loops - 1
             if n_thoughts >= own:  # else they are asked with fewer thoughts than they have
                 self._check_loops(n_thoughts)
-            if loop and (self.loops is None or loop in self.loops):
-                tensor = (1 - self.alpha) * tensor + self.alpha * held["thought"]
-            held["thought"] = tensor
-            return tensor
+            if not loop or (self.loops is not None and loop not in self.loops):
+                held["thought"] = tensor
+                return None
+            held["thought"] = (1 - self.alpha) * tensor + self.alpha * held["thought"]
+            return held["thought"]
 
         return [(THOUGHT, mix)]
 

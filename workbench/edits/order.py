@@ -5,7 +5,7 @@ change what each loop is told; where there is none, all loops are alike and ther
 """
 
 from abc import abstractmethod
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import model_validator
 from torch import Tensor
@@ -20,6 +20,8 @@ from workbench.tasks.batch import Batch
 
 class Reorder(Edit):
     """An edit that tells loops that they are others."""
+
+    names_touched_loops: ClassVar[bool] = False
 
     @model_validator(mode="after")
     def _check_everywhere(self) -> "Reorder":

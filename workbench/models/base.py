@@ -17,7 +17,14 @@ from workbench.components.norm import norm
 from workbench.components.perception import PERCEPTIONS
 from workbench.components.readout import READOUTS
 from workbench.config import ConfigError, ModelConfig, nearest
-from workbench.hooks import HookPoint, Listener, LoopClock, NamesFilter
+from workbench.hooks import (
+    AtLoop,
+    BackwardAtLoop,
+    HookPoint,
+    Listener,
+    LoopClock,
+    NamesFilter,
+)
 from workbench.models.fresh import fresh
 from workbench.models.names import NamedModel
 from workbench.tokenizer import Vocabulary
@@ -108,27 +115,60 @@ class LatentModel(NamedModel, ABC):
     ) -> Iterator["LatentModel"]:
         """Add hooks for a while, as TransformerLens's `hooks` does.
 
-        A forward hook that never fires is an error, unless `must_fire` is off.
+        A forward hook must fire, and in every loop and position that `at_loop` and `at_position`
+        name, unless `must_fire` is off. `at_loop` restricts backward hooks as well.
 
         Raises:
             UnknownHook: A name is no place of this model, or a filter matches none.
-            RuntimeError: A forward pass ran and a forward hook never fired in it.
+            RuntimeError: A forward pass ran and a hook did not fire where it should have; or
+                another thread uses the model.
         """
         for name, _ in (*fwd_hooks, *bwd_hooks):
             self._check_place(name)
         listeners = [Listener(name, fn) for name, fn in fwd_hooks]
+        plain = [(name, fn) for name, fn in bwd_hooks if not isinstance(fn, AtLoop)]
+        for name, fn in bwd_hooks:
+            if isinstance(fn, AtLoop):
+                listeners.append(Listener(name, BackwardAtLoop(fn)))
         before = self.clock.forwards
-        with super().hooks(
-            [(listener.name, listener) for listener in listeners],
-            list(bwd_hooks),
-            reset_hooks_end,
-            clear_contexts,
+        with (
+            self.clock.held(),
+            super().hooks(
+                [(listener.name, listener) for listener in listeners],
+                plain,
+                reset_hooks_end,
+                clear_contexts,
+            ),
         ):
             yield self
-        if must_fire and self.clock.forwards > before:
-            for listener in listeners:
-                if not listener.firings:
-                    raise RuntimeError(listener.complaint(self.clock.n_loops, self.between_places))
+            if must_fire and self.clock.forwards > before:
+                self._check_fired(listeners)
+
+    def _check_fired(self, listeners: Sequence[Listener]) -> None:
+        for listener in listeners:
+            complaint = listener.complaint(self.clock.n_loops, self.between_places)
+            if complaint is not None:
+                raise RuntimeError(complaint)
+            judge = getattr(listener.fn, "judge", None)  # of an edit that is judged by itself
+            if judge is not None:
+                judge()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run forward; see there. One thread at a time may.
+
+        Raises:
+            RuntimeError: Another thread uses the model.
+        """
+        with self.clock.held():
+            return super().__call__(*args, **kwargs)
+
+    def add_hook(self, *args: Any, **kwargs: Any) -> None:
+        with self.clock.held():
+            super().add_hook(*args, **kwargs)
+
+    def reset_hooks(self, *args: Any, **kwargs: Any) -> None:
+        with self.clock.held():
+            super().reset_hooks(*args, **kwargs)
 
     def run_with_hooks(
         self,
