@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV = .venv
 BIN = $(VENV)/bin
-.PHONY: install app test test-browser test-real lint bench clean
+.PHONY: install app test test-browser test-real test-extras lint bench clean
 
 install: $(VENV)/installed
 
@@ -33,6 +33,11 @@ test-browser: install
 # Real models and data in a folder of yours: make test-real DATA=folder
 test-real: install
 	DATA='$(DATA)' $(BIN)/pytest --override-ini addopts='--jaxtyping-packages=workbench,analyses,beartype.beartype --import-mode=importlib' tests/real
+
+# Other tools on our models, from the bench extra; by hand
+test-extras: install
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	$(BIN)/pytest --override-ini addopts=--import-mode=importlib tests/extras
 
 bench: install
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
