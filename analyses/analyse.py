@@ -34,9 +34,11 @@ from analyses.thought_search_tree import thought_search_tree
 from analyses.trained import Trained
 from analyses.training_curves import training_curves
 from workbench.config import ConfigError, nearest
-from workbench.edits import Edit, Watch, parse_edits, to_plain
+from workbench.edits import Edit, Watch, parse_edits, patched_from, to_plain
+from workbench.instruments.finite import finite_hooks
 from workbench.models.base import LatentModel
 from workbench.models.thought import ThoughtModel
+from workbench.overview import state
 from workbench.runs import Run, load_run
 from workbench.tasks import Task
 from workbench.tasks.batch import Batch
@@ -149,16 +151,36 @@ def analyse(
     rows = next(iter(batches.values())) if isinstance(batches, dict) else batches
     where = list(batches) if isinstance(batches, dict) else split
     watch = Watch(made)
-    with model.hooks(fwd_hooks=watch.hooks(model, rows)):
+    with (
+        model.hooks(fwd_hooks=watch.hooks(model, rows)),
+        model.hooks(fwd_hooks=finite_hooks(model), must_fire=False),
+    ):
         supplied = _supplied(function, run, where)
         if isinstance(task, WordedTask):
             supplied |= _of_words(function, task, batches, split, question)
         else:
             supplied["n_loops"] = n_loops
         result = function(model, batches, **supplied, **options)
-    asked = (step, where, question, n_loops, to_plain(made), None if question else n, seed)
-    plain = Provenance(run.name, run.recipe.name, *asked, options, thoughts, watch.finish())
-    return Analysed(name, result, plain)
+    provenance = Provenance(
+        run=run.name,
+        recipe=run.recipe.name,
+        step=step,
+        split=where,
+        question=question,
+        loops=n_loops,
+        edits=to_plain(made),
+        n=None if question else n,
+        seed=seed,
+        options=options,
+        thoughts=thoughts,
+        touched=watch.finish(),
+        patched_from=patched_from(made),
+        weights=run.weights_hash(step),
+        precision=run.precision(step),
+        trained_loops=None if isinstance(model, ThoughtModel) else run.trained_loops,
+        state=state(run),
+    )
+    return Analysed(name, result, provenance)
 
 
 def _made(edits: Sequence[Edit | Mapping[str, Any]]) -> list[Edit]:
@@ -234,8 +256,21 @@ def _of_a_run(
     _refuse_unused(name, unused if takes_a_split else unused | {"split": split})
     where = (split or run.task.default_split) if takes_a_split else None
     result = function(run, **({"split": where} if takes_a_split else {}), **options)
-    plain = Provenance(run.name, run.recipe.name, None, where, None, None, [], None, seed, options)
-    return Analysed(name, result, plain)
+    provenance = Provenance(
+        run=run.name,
+        recipe=run.recipe.name,
+        step=None,
+        split=where,
+        question=None,
+        loops=None,
+        edits=[],
+        n=None,
+        seed=seed,
+        options=options,
+        weights=run.weights_hash() if run.is_finished else None,
+        state=state(run),
+    )
+    return Analysed(name, result, provenance)
 
 
 def _supplied(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from analyses.export import page
 from analyses.labels import literal
 from analyses.result import Result
-from workbench.files import FileError, write_text
+from workbench.files import FileError, make_folder, write_text
+from workbench.reading import is_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,11 +39,20 @@ class Provenance:
     """Where another number is asked for than the run's training ended with."""
     touched: list[dict[str, Any]] = field(default_factory=list)
     """Rows, loops and positions that each edit touched."""
+    patched_from: dict[str, str] = field(default_factory=dict)
+    """The hash of the weights of each run that an edit patches from."""
+    weights: str | None = None
+    """The hash of the weights."""
+    precision: str | None = None
+    """The number format that the weights are kept in; all is computed in float32."""
+    trained_loops: int | None = None
+    state: str = "finished"
+    """Of the run: finished, in training or stopped."""
 
     def line(self) -> str:
         """In a few words, as plotly shows them literally."""
         run = self.run if self.run == self.recipe else f"{self.run} (recipe {self.recipe})"
-        parts = [run, "final weights" if self.step is None else f"step {self.step}"]
+        parts = [run, self._weights()]
         if self.question is not None:
             parts.append(shorten(self.question, LONGEST, placeholder=" …"))
         if self.split is not None:
@@ -50,7 +60,9 @@ class Provenance:
         if self.n is not None:
             parts.append(f"n ≤ {self.n}, seed {self.seed}")
         if self.loops is not None:
-            parts.append(f"{self.loops} loops")
+            trained = self.trained_loops
+            beside = "" if trained in (None, self.loops) else f", trained with {trained}"
+            parts.append(f"{self.loops} loops{beside}")
         if self.thoughts is not None:
             parts.append(f"{self.thoughts} thoughts, not as trained")
         if self.edits:
@@ -58,6 +70,15 @@ class Provenance:
             n = len(self.edits)
             parts.append(f"{n} edit{'s' if n > 1 else ''} (touched {rows} rows)")
         return literal(" · ".join(parts))
+
+    def _weights(self) -> str:
+        """Which weights they are, and how exactly they are kept."""
+        if self.step is not None:
+            which = f"step {self.step}"
+        else:
+            which = "final weights" if self.state == "finished" else f"run {self.state}"
+        kept = "" if self.precision in (None, "float32") else f" (kept in {self.precision})"
+        return which + kept
 
     def arguments(self, name: str, run: str | None = None) -> list[str]:
         """What `analyse` is to be given for the same result, as Python."""
@@ -117,9 +138,9 @@ class Analysed:
 
     def write(self, folder: Path) -> list[Path]:
         """Write NAME.csv, NAME.html and NAME.json; returns their paths."""
-        if folder.exists() and not folder.is_dir():
+        if is_file(folder):
             raise FileError(f"--out {folder} is a file; the results go into a folder")
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         paths = [folder / f"{self.name}.{end}" for end in ("csv", "html", "json")]
         write_text(paths[0], self.result.to_frame().to_csv(index=False))
         write_text(paths[1], page(self.figure()))

@@ -142,14 +142,16 @@ def answers(
 def loop_answers(model: DepthModel, batch: Batch, n_loops: int | None = None) -> Answers:
     """The answer read after each loop of a model that loops."""
     logits = _by_loop(model, batch, n_loops)
-    share = logits.softmax(-1)
+    share = logits.float().softmax(-1)
     words = model.answers or tuple(map(str, range(logits.shape[-1])))
     top, best = share[:, 0].max(-1)
     return Answers(
         probability=_of(share, batch.answer),
         right=(logits.argmax(-1) == batch.answer).cpu(),
         likeliest=logits.argmax(-1).cpu(),
-        untrained=_of(_by_loop(model.untrained(), batch, n_loops).softmax(-1), batch.answer),
+        untrained=_of(
+            _by_loop(model.untrained(), batch, n_loops).float().softmax(-1), batch.answer
+        ),
         said=tuple((words[int(w)], float(p)) for w, p in zip(best, top, strict=True)),
         true=words[int(batch.answer[0])],
     )

@@ -133,7 +133,7 @@ def attention(
         return graph_attention(model, batch, n_loops)
     places = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.cfg.n_layers)]
     _, cache = model.run_with_cache(**batch.inputs, n_loops=n_loops, names_filter=places)
-    patterns = torch.stack([cache[place] for place in places], dim=1)
+    patterns = torch.stack([cache[place].float() for place in places], dim=1)
     padding = torch.arange(patterns.shape[-1], device=patterns.device) >= batch.length[:, None]
     patterns = patterns.masked_fill(padding[:, None, :, None], torch.nan)
     mean = patterns.nanmean(2, keepdim=True)

@@ -183,6 +183,6 @@ def _other_words(
     """Mean probability of, and mean cosine with, all words but the bridge."""
     n_others = model.cfg.d_vocab - 1
     probability, cosine = read_bridges(model, states, batch)
-    there = F.normalize(at_positions(states, batch.bridge_at.clamp(min=0)), dim=-1)
-    every = there @ F.normalize(model.W_E, dim=-1).sum(0)
+    there = F.normalize(at_positions(states, batch.bridge_at.clamp(min=0)).float(), dim=-1)
+    every = there @ F.normalize(model.W_E.float(), dim=-1).sum(0)
     return torch.stack(((1 - probability) / n_others, (every - cosine) / n_others))

@@ -163,9 +163,10 @@ def nearest_words(
     for vectors in states:  # one thought at a time: all cosines at once are large
         vectors = vectors.to(model.W_E).nan_to_num(0.0)
         if by == "cosine":
-            near = F.normalize(vectors, dim=-1) @ F.normalize(model.W_E, dim=-1).T
+            words_of = F.normalize(model.W_E.float(), dim=-1)
+            near = F.normalize(vectors.float(), dim=-1) @ words_of.T
         else:
-            near = model.readout(vectors).softmax(-1)
+            near = model.readout(vectors).float().softmax(-1)
         value, word = near.float().topk(top, dim=-1)
         values.append(value.cpu())
         words.append(word.cpu())

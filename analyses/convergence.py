@@ -186,7 +186,7 @@ def _distances(
     steps, rests = [], []
     for rows in in_parts(model, batch, 256):
         _, cache = model.run_with_cache(**rows.inputs, n_loops=n_loops, names_filter=STATE)
-        states = cache[STATE].masked_fill(rows.is_pad[..., None], 0.0).flatten(2)
+        states = cache[STATE].float().masked_fill(rows.is_pad[..., None], 0.0).flatten(2)
         size = states.norm(dim=-1)  # [loop batch]
         steps.append((states[1:] - states[:-1]).norm(dim=-1) / size[:-1])
         rests.append((states[:-1] - states[-1]).norm(dim=-1) / size[-1])

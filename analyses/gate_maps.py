@@ -205,7 +205,7 @@ def _shares(
     by_group, sums = [], []
     for rows in in_parts(model, batch, 256):
         _, cache = model.run_with_cache(**rows.inputs, n_loops=n_loops, names_filter=place)
-        share = cache[place]  # [loop batch pos channel]
+        share = cache[place].float()  # [loop batch pos channel]
         by_group.append(groups.mean(share.mean(-1), rows).cpu())
         real = share[:, ~rows.is_pad].double()  # [loop place channel]
         of_all = [real, real.pow(2), (real < SHUT).double(), (real > OPEN).double()]

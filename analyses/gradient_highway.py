@@ -172,5 +172,5 @@ def _norms(model: DepthModel, batch: Batch, n_loops: int) -> Float[Tensor, " loo
     gradient = GradientByLoop()
     with torch.enable_grad(), gradient.watch(model):
         logits = model(**batch.inputs, n_loops=n_loops, logits_at=batch.read_at)
-        torch.autograd.grad(F.cross_entropy(logits, batch.answer), model.W_E)
+        torch.autograd.grad(F.cross_entropy(logits.float(), batch.answer), model.W_E)
     return torch.tensor(gradient.norms).clamp(min=1e-30)

@@ -198,7 +198,7 @@ class _Part(NamedTuple):
 def _of_part(model: DepthModel, batch: GraphBatch, n_loops: int | None, farthest: int) -> _Part:
     places = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.cfg.n_layers)]
     _, cache = model.run_with_cache(**batch.inputs, n_loops=n_loops, names_filter=places)
-    patterns = torch.stack([cache[place] for place in places], dim=1)
+    patterns = torch.stack([cache[place].float() for place in places], dim=1)
     leads, allowed = _leads(batch)[:, None], _may_look(batch)
     evenly = (allowed / allowed.sum(-1, keepdim=True))[None, None, :, None]
     by_distance = [batch.distance == step for step in range(1, farthest + 1)]

@@ -258,7 +258,7 @@ def _decoded(
         raise RuntimeError(
             "the readout of the last state is not the model's output; is a hook open on ln_final?"
         )
-    return read.softmax(-1)
+    return read.float().softmax(-1)
 
 
 def _of(probabilities: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -210,7 +210,7 @@ def _states(
     found = []
     for rows in in_parts(model, batch, 256):
         _, cache = model.run_with_cache(**rows.inputs, n_loops=n_loops, names_filter=STATE)
-        found.append(cache[STATE].cpu())
+        found.append(cache[STATE].float().cpu())
     return torch.cat(found, dim=1)
 
 

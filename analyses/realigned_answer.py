@@ -239,7 +239,7 @@ def _answers(
     """What is decoded where the answer is read."""
     with model.hooks(fwd_hooks=edit.hooks(model, batch) if edit else []):
         logits = model(**batch.inputs, n_loops=n_loops, logits_at=batch.read_at)
-    return torch.as_tensor(logits).softmax(-1)
+    return torch.as_tensor(logits).float().softmax(-1)
 
 
 def _of_answer(probabilities: Float[Tensor, "batch d_vocab"], batch: Batch) -> Tensor:

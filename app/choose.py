@@ -1,6 +1,5 @@
 """What one chooses on the page."""
 
-import json
 from typing import Any
 
 import streamlit as st
@@ -13,6 +12,7 @@ from app.upload import upload
 from workbench.config import nearest
 from workbench.devices import devices
 from workbench.edits import parse_edits
+from workbench.reading import parse_json
 from workbench.recipe import recipe_names
 from workbench.runs import run_folders, where_runs_are
 
@@ -130,12 +130,8 @@ def edits() -> list[dict[str, Any]]:
             placeholder=EXAMPLE,
             help="zero, mean, add, scale, clamp, freeze, patch, realign, mix or skip; loops from 0",
         )
-    try:
-        data = json.loads(text or "[]")
-    except json.JSONDecodeError as error:
-        st.warning(f"The edits are no JSON: {error.msg} at character {error.pos + 1}.")
-        st.stop()
-    if attempt(parse_edits, data) is None:
+    data = attempt(parse_json, text or "[]", "The edits")
+    if data is None or attempt(parse_edits, data) is None:
         st.stop()
     return data
 

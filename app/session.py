@@ -15,6 +15,7 @@ import streamlit as st
 from analyses import Analysed, analyse
 from analyses.answers import Answers
 from analyses.items import items as of_cell
+from workbench.edits import parse_edits, patched_from
 from workbench.models import FAMILIES
 from workbench.models.agclr import Agclr
 from workbench.models.base import LatentModel
@@ -55,7 +56,7 @@ class Chosen:
 def analysed(name: str, chosen: Chosen, *, step: int | None = None, **options: Any) -> Analysed:
     """One analysis of one run; options are those of `analyse`."""
     where = (chosen.path, chosen.saved_at, chosen.device)
-    return _analysed(name, *where, step, options)
+    return _analysed(name, *where, step, _patched(options), options)
 
 
 def of_training(name: str, chosen: Chosen) -> Analysed:
@@ -99,7 +100,7 @@ def traits(path: str) -> dict[str, str]:
     try:
         recipe = load_recipe(Path(path, "recipe.yaml"))
         task, family = TASKS[recipe.task["name"]], FAMILIES[recipe.model["family"]]
-    except (ValueError, KeyError, OSError):  # the list of runs says what is wrong with it
+    except Exception:  # the list of runs says what is wrong with it
         return {}
     recurrence = "thoughts" if issubclass(family, ThoughtModel) else "loops"
     return {"recurrence": recurrence, "perception": task.perception, "readout": task.readout}
@@ -151,8 +152,11 @@ def draw(chosen: Chosen, split: str, seed: int) -> str:
 
 
 def line(path: str) -> dict[str, Any]:
-    """A run in one line of a table."""
-    return overview(load_run(path))
+    """A run in one line of a table; of one that cannot be read, why."""
+    try:
+        return overview(load_run(path))
+    except Exception as error:  # one bad run must not hide the others
+        return {"run": Path(path).name, "state": f"cannot be read: {error}", "accuracy": {}}
 
 
 def is_training(chosen: Chosen) -> bool:
@@ -178,6 +182,7 @@ def _analysed(
     saved_at: int,
     device: str,
     step: int | None,
+    patched: Mapping[str, str],
     options: Mapping[str, Any],
 ) -> Analysed:
     run = _run(path, saved_at, device)
@@ -188,6 +193,14 @@ def _analysed(
 @st.cache_data(max_entries=64, show_spinner="Computing")
 def _of_training(name: str, path: str, saved_at: int, device: str, measured_at: int) -> Analysed:
     return analyse(name, _run(path, saved_at, device))  # its history is read anew, its task is not
+
+
+def _patched(options: Mapping[str, Any]) -> dict[str, str]:
+    """The runs that the edits patch from, with hashes of their weights; none if one is wrong."""
+    try:
+        return patched_from(parse_edits(list(options.get("edits") or ())))
+    except Exception:  # the analysis says what is wrong
+        return {}
 
 
 def _written(path: Path) -> int:

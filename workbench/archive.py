@@ -7,20 +7,23 @@ with or without one folder around them. Anything else is refused by name, and so
 not fit: sizes first, then the recipe, then the shapes of all weights by the heads of their files.
 """
 
+import lzma
 import re
 import stat
+import struct
 import tempfile
 import zlib
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path, PurePosixPath
+from shutil import copyfileobj
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import torch
 
-from workbench.files import FileError, read_shapes
+from workbench.files import FileError, read_dtypes, read_shapes, read_text, write_text
 from workbench.models import build_model, model_config
-from workbench.runs import Run, check_fits
+from workbench.runs import STRANGER, Run, check_fits
 
 LAYOUT = re.compile(
     r"recipe\.yaml|history\.jsonl|model\.safetensors|card\.md|steps/\d+\.safetensors"
@@ -28,6 +31,14 @@ LAYOUT = re.compile(
 NEEDED = "recipe.yaml"
 MOST_FILES = 2_000
 MOST_BYTES = 1_000_000_000  # of all files, unpacked
+MOST_TENSORS = 100_000  # of one file of weights
+# What zipfile raises, documented or not, of a broken archive
+BROKEN = (
+    *(BadZipFile, NotImplementedError, EOFError, zlib.error, lzma.LZMAError),
+    *(ValueError, OSError, RuntimeError, struct.error),
+)
+DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32")  # of weights; others are no numbers of ours
+NEEDED_OF_A_LINE = ("epoch", "stage", "loss", "seconds")  # beside what every history has
 NAME = re.compile(r"\w[\w.-]*")
 
 
@@ -59,8 +70,11 @@ def unpack_run(archive: BytesIO | Path, root: Path, name: str) -> Path:
         try:
             with ZipFile(archive) as opened:
                 _extract(opened, files_of(opened), unpacked)
-        except (BadZipFile, NotImplementedError, EOFError, zlib.error) as error:
+        except FileError:
+            raise
+        except BROKEN as error:
             raise FileError(f"{name} cannot be unpacked: {error}") from None
+        write_text(unpacked / STRANGER, "This run was uploaded; it may read nothing elsewhere.\n")
         check_run(unpacked)
         unpacked.rename(target)
     return target
@@ -101,27 +115,63 @@ def files_of(archive: ZipFile) -> dict[str, ZipInfo]:
 
 
 def check_run(folder: Path) -> None:
-    """Refuse a run whose recipe is wrong or whose weights do not fit it; no weights are loaded."""
+    """Refuse a run whose recipe is wrong or whose weights do not fit it; no weights are loaded.
+
+    What costs least is looked at first, so that a small file cannot ask for much work.
+    """
     run = Run(folder)
+    if (card := folder / "card.md").exists():
+        read_text(card)
+    _check_history(run)
+    _check_size(run, folder)
     with torch.device("meta"):
         model = build_model(model_config(run.recipe.model, f"recipe of {run.name}"))
-    weights = [folder / "steps" / f"{step}.safetensors" for step in run.steps]
-    if run.is_finished:
-        weights.append(folder / "model.safetensors")
-    for path in weights:
+    for path in _weights(run):
         check_fits(model, read_shapes(path), path.relative_to(folder))
     if run.task.d_vocab > model.cfg.d_vocab:
         raise FileError(
             f"{run.name}: the task has {run.task.d_vocab} words, the model {model.cfg.d_vocab}"
         )
-    _ = run.history
+
+
+def _check_history(run: Run) -> None:
+    """Refuse measurements without the fields that figures draw."""
+    for number, record in enumerate(run.history, 1):
+        for field in NEEDED_OF_A_LINE:
+            if field not in record:
+                raise FileError(f"history.jsonl, line {number} lacks the field {field!r}")
+
+
+def _check_size(run: Run, folder: Path) -> None:
+    """Refuse a shape of more layers than there are tensors, before any layer is made."""
+    cfg = model_config(run.recipe.model, f"recipe of {run.name}")
+    n_layers = cfg.n_prelude + cfg.n_layers + cfg.n_coda
+    for path in _weights(run):
+        dtypes = read_dtypes(path)
+        wrong = sorted(set(dtypes.values()) - set(DTYPES))
+        where = path.relative_to(folder)
+        if wrong or len(dtypes) > MOST_TENSORS:
+            found = f"numbers of type {wrong[0]}" if wrong else f"{len(dtypes):,} tensors"
+            raise FileError(f"{where} holds {found}, which no model of ours has")
+        if len(dtypes) < n_layers:
+            raise FileError(
+                f"{where} holds {len(dtypes)} tensors, which cannot be {n_layers:,} layers"
+            )
+
+
+def _weights(run: Run) -> list[Path]:
+    return [run.weights_path(step) for step in run.steps] + (
+        [run.weights_path()] if run.is_finished else []
+    )
 
 
 def _extract(archive: ZipFile, files: Mapping[str, ZipInfo], folder: Path) -> None:
     for path, entry in files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(archive.read(entry))  # never more than the size that it states
+        # In pieces: an entry may inflate to far more than the size that it states
+        with archive.open(entry) as packed, target.open("wb") as plain:
+            copyfileobj(packed, plain, 1 << 16)
 
 
 def _is_link(entry: ZipInfo) -> bool:

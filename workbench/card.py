@@ -1,10 +1,10 @@
 """A run's card: what it is and what it measured, for people."""
 
-import json
 from pathlib import Path
 
 from workbench.curriculum import chosen_step
-from workbench.files import read_text, write_text
+from workbench.files import write_text
+from workbench.history import read_history
 from workbench.models.base import LatentModel
 from workbench.recipe import Recipe
 from workbench.tasks.base import Task
@@ -13,8 +13,7 @@ from workbench.tasks.worded.task import WordedTask
 
 def write_card(folder: Path, recipe: Recipe, task: Task, model: LatentModel) -> None:
     """Write `card.md` from the recipe and the last measurements of the history."""
-    lines = read_text(folder / "history.jsonl").splitlines()
-    records = [json.loads(line) for line in lines]
+    records = read_history(folder / "history.jsonl")
     chosen = None if recipe.training.curriculum is None else chosen_step(records)
     at = records[-1]["step"] if chosen is None else chosen
     last = [record for record in records if record["step"] == at]

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from inspect import signature
 from pathlib import Path
@@ -16,6 +17,11 @@ PRIVATE = {
     "server_headless": True,
     "browser_gatherUsageStats": False,
 }
+CRASHED = 70
+EXIT_CODES = (
+    "exit codes: 0 done, 1 wrong input (one sentence on stderr), 2 wrong usage, "
+    "70 a bug (with its traceback), 130 interrupted"
+)
 Verb = Callable[[argparse.Namespace], None]
 
 
@@ -30,11 +36,11 @@ def runs(args: argparse.Namespace) -> None:
     for name, path in found.items():
         try:
             run = load_run(path)
-        except ValueError as error:
-            print(f"{name:34} cannot be read: {error}")
-            continue
-        how = f"{run.recipe.training.steps:,} steps" if run.is_finished else state(run)
-        print(f"{name:34} {run.recipe.model['family']:16} {run.recipe.task['name']:13} {how}")
+            how = f"{run.recipe.training.steps:,} steps" if run.is_finished else state(run)
+            line = f"{run.recipe.model['family']:16} {run.recipe.task['name']:13} {how}"
+        except Exception as error:  # one bad folder must not hide the others
+            line = f"cannot be read: {error}"
+        print(f"{name:34} {line}")
 
 
 def recipes(args: argparse.Namespace) -> None:
@@ -95,6 +101,7 @@ def evaluate(args: argparse.Namespace) -> None:
         edits=_edits(args.edits),
         n=args.n,
         seed=args.seed,
+        file=args.file,
     )
     if args.json == "-":
         print(json.dumps(found))
@@ -190,7 +197,9 @@ def _device(wanted: str | None) -> str:
 def build_parser() -> argparse.ArgumentParser:
     """The command line, without anything behind it loaded."""
     parser = argparse.ArgumentParser(
-        prog="workbench", description="Train looped transformers and take them apart."
+        prog="workbench",
+        description="Train looped transformers and take them apart.",
+        epilog=EXIT_CODES,
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for listing in (runs, recipes, analyses, tasks):
@@ -206,6 +215,11 @@ def build_parser() -> argparse.ArgumentParser:
     verb = _verb(verbs, evaluate)
     _add_run(verb)
     verb.add_argument("--n", type=int, help="rows to draw (the whole split)")
+    verb.add_argument(
+        "--file",
+        type=Path,
+        help="official questions to ask, of ProsQA for one, in place of a split",
+    )
     verb.add_argument("--json", metavar="FILE", help="write one JSON object; - prints it")
 
     verb = _verb(verbs, analyse)
@@ -252,7 +266,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one verb; wrong input is one sentence on stderr and exit code 1."""
+    """Run one verb; returns one of `EXIT_CODES`."""
     args = build_parser().parse_args(argv)
     try:
         args.run_verb(args)
@@ -268,7 +282,9 @@ def main(argv: list[str] | None = None) -> int:
         from workbench.complaint import is_complaint
 
         if not is_complaint(error):
-            raise
+            traceback.print_exc()
+            print(f"workbench {args.verb}: this is a bug; please report it", file=sys.stderr)
+            return CRASHED
         print(f"workbench {args.verb}: {error}", file=sys.stderr)
         return 1
     return 0

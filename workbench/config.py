@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 Norm = Literal["LN", "RMS"]
 Positions = Literal["standard", "rotary", "relative", "none"]
 Activation = Literal["gelu", "gelu_new", "relu", "silu"]
+MOST_LOOPS = 10_000
+LONGEST_WORD = 200  # characters of a wrong word that are compared
 MANY = 12  # more words than this are not listed in an error's sentence
 
 
@@ -21,10 +23,20 @@ class ConfigError(ValueError):
     """A recipe or a config that says something wrong."""
 
 
+class FileError(ValueError):
+    """A file that is missing, broken or not what its name says."""
+
+
 class StrictModel(BaseModel):
     """Frozen data that refuses unknown fields and wrong kinds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    def check_at_most(self, most: int, *fields: str) -> None:
+        """Refuse sizes that nothing could hold, before anything of that size is made."""
+        for name in fields:
+            if getattr(self, name) > most:
+                raise ValueError(f"{name}={getattr(self, name):,} must be at most {most:,}")
 
     def check_at_least(self, least: int, *fields: str) -> None:
         """Refuse sizes that are too small; for validators."""
@@ -105,6 +117,10 @@ class ModelConfig(StrictModel):
     def _check_shape(self) -> "ModelConfig":
         self.check_at_least(1, "d_vocab", "n_ctx", "d_model", "n_heads", "n_layers", "d_mlp")
         self.check_at_least(0, "n_prelude", "n_coda")
+        self.check_at_most(1_000, "n_layers", "n_prelude", "n_coda")
+        self.check_at_most(10_000, "n_heads")
+        self.check_at_most(1_000_000, "d_model", "d_mlp")
+        self.check_at_most(100_000_000, "d_vocab", "n_ctx")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout={self.dropout} must lie between 0 and 1")
         if self.head_width is not None:
@@ -161,6 +177,7 @@ class LoopedConfig(ModelConfig):
     @model_validator(mode="after")
     def _check_loops(self) -> "LoopedConfig":
         self.check_at_least(1, "n_loops")
+        self.check_at_most(MOST_LOOPS, "n_loops")
         return self
 
 
@@ -170,7 +187,7 @@ Parsed = TypeVar("Parsed", bound=BaseModel)
 def nearest(word: str, words: Iterable[str]) -> str:
     """The end of an error's sentence: the nearest right value, or all of them."""
     choices = sorted(words)
-    near = get_close_matches(word, choices, n=1)
+    near = get_close_matches(word[:LONGEST_WORD], choices, n=1)
     if near:
         return f"did you mean {near[0]!r}?"
     if len(choices) > MANY:
@@ -210,7 +227,7 @@ def _sentence(cls: type[BaseModel], error: ValidationError, where: str) -> str:
         message = " or ".join([message, *(m.removeprefix("Input should be ") for m in others)])
         loc = loc[:-1]
     # Of a group of fields that do not go together, the message names the ones that matter
-    value = "" if isinstance(problem["input"], Mapping) else f"={problem['input']!r}"
+    value = "" if isinstance(problem["input"], Mapping) else f"={problem['input']!r:.100}"
     path = f"{_dotted(loc)}{value}: " if loc else ""
     return f"{where}: {path}{message}"
 

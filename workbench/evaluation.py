@@ -1,6 +1,7 @@
 """How often a run answers right: one plain object, the public contract of `evaluate --json`."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -8,16 +9,18 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from workbench.config import ConfigError
-from workbench.edits import Edit, Watch, to_plain
+from workbench.edits import Edit, Watch, patched_from, to_plain
 from workbench.instruments import read
+from workbench.instruments.finite import finite_hooks
 from workbench.instruments.speaking import hear
 from workbench.models.depth import DepthModel
 from workbench.models.thought import ThoughtModel
 from workbench.runs import Run
+from workbench.tasks import Task
 from workbench.tasks.batch import Batch
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.scoring import Score
-from workbench.tasks.worded.task import WordedTask
+from workbench.tasks.worded.task import FILE, WordedTask
 
 ROWS = 8_192  # rows that are run at once
 SHOWN = 10  # numbers that a line of text lists at most
@@ -34,6 +37,7 @@ def evaluate(
     edits: Sequence[Edit] = (),
     n: int | None = None,
     seed: int = 0,
+    file: str | Path | None = None,
 ) -> dict[str, Any]:
     """Accuracy of a run on a split, after each loop or thought, with a 95 % interval.
 
@@ -46,40 +50,63 @@ def evaluate(
         edits: Interventions to make.
         n: Rows to draw; the whole split by default.
         seed: Of the draw.
+        file: Official questions to ask in place of a split: ProsQA's, GSM8K's or HotpotQA's, of a
+            run on such a task. ProsQA's are asked in the run's own words and wording.
 
     Raises:
         ConfigError: Step or split does not exist, or an option or edit does not fit the model.
+        ProblemError: The file or a row of it is not as it should be.
     """
     step = run.loaded_step(step)
     model = run.model if step is None else run.model_at(step)
-    split = run.task.default_split if split is None else split
+    task = run.task
+    if file is not None:
+        if split is not None:
+            raise ConfigError("--split and --file both say what to ask; give one of the two")
+        if not isinstance(task, WordedTask):
+            raise ConfigError(f"--file is for tasks in words; {run.recipe.task['name']} is not")
+        task, split = task.with_file(Path(file), model.cfg.n_ctx), FILE
+    split = task.default_split if split is None else split
     watch = Watch(edits)
+    guard = model.hooks(fwd_hooks=finite_hooks(model), must_fire=False)
     if isinstance(model, ThoughtModel):
         if n_loops is not None:
             raise ConfigError("--loops is for models that loop; this one has --thoughts")
-        found = _by_thoughts(run, model, split, thoughts, watch, n, seed)
+        with guard:
+            found = _by_thoughts(cast(WordedTask, task), model, split, thoughts, watch, n, seed)
     else:
         if thoughts is not None:
             raise ConfigError("--thoughts is for models that think; this one has --loops")
-        found = _by_loops(run, cast(DepthModel, model), split, n_loops, watch, n, seed)
+        with guard:
+            found = _by_loops(
+                task, run.trained_loops, cast(DepthModel, model), split, n_loops, watch, n, seed
+            )
     touched = watch.finish()
     where = {
         "run": run.name,
         "recipe": run.recipe.name,
         "step": run.final_step if step is None else step,
+        "weights": run.weights_hash(step),
+        "precision": run.precision(step),
         "split": split,
         "edits": to_plain(edits),
         "touched": touched,
+        "patched_from": patched_from(edits),
     }
+    if file is not None:
+        gone = cast(WordedTask, task)
+        where |= {"file": str(file), "left_out": gone.left_out[FILE]}
+        where |= {"left_out_why": gone.left_out_why}
     rates = {
-        "majority_rate": run.task.majority_rate(split),
-        "shortcuts": run.task.shortcuts(split),
+        "majority_rate": task.majority_rate(split),
+        "shortcuts": task.shortcuts(split),
     }
     return where | found | rates
 
 
 def _by_loops(
-    run: Run,
+    task: Task,
+    trained: int,
     model: DepthModel,
     split: str,
     n_loops: int | None,
@@ -90,18 +117,18 @@ def _by_loops(
     """Of a model that loops: the answer read after each loop."""
     if n_loops is not None and n_loops < 1:
         raise ConfigError(f"--loops {n_loops} must be at least 1")
-    batch = run.task.split(split) if n is None else run.task.batch(split, n, seed)
+    batch = task.split(split) if n is None else task.batch(split, n, seed)
     right = []
     for start in range(0, len(batch), ROWS):
         rows: Batch = batch[start : start + ROWS].trimmed().to(model.device)
         with model.hooks(fwd_hooks=watch.hooks(model, rows)):
             right.append(read(model, rows, n_loops).right.cpu())
     correct = torch.cat(right, dim=1)  # [loop batch]
-    return {"loops": len(correct)} | _shares(correct, batch.difficulty)
+    return {"loops": len(correct), "trained_loops": trained} | _shares(correct, batch.difficulty)
 
 
 def _by_thoughts(
-    run: Run,
+    task: WordedTask,
     model: ThoughtModel,
     split: str,
     thoughts: int | None,
@@ -110,7 +137,6 @@ def _by_thoughts(
     seed: int,
 ) -> dict[str, Any]:
     """Of a model that thinks: the answer said after 0, 1, … all of its thoughts."""
-    task = cast(WordedTask, run.task)
     if thoughts is not None and thoughts < 0:
         raise ConfigError(f"--thoughts {thoughts} must be at least 0")
     most = task.layout.n_fillers if thoughts is None else thoughts
@@ -141,15 +167,16 @@ def _by_thoughts(
 def _shares(right: Bool[Tensor, "step batch"], difficulty: Tensor) -> dict[str, Any]:
     """Shares of right answers: in the end, after every step, of every difficulty."""
     by_step = right.double().mean(1).tolist()
+    levels = difficulty.unique().tolist()
     return {
         "n": right.shape[1],
         "accuracy": by_step[-1],
         "accuracy_interval": list(wilson(int(right[-1].sum()), right.shape[1])),
         "accuracy_by_loop": by_step,
         "accuracy_by_difficulty": {
-            str(level): float(right[-1, difficulty == level].double().mean())
-            for level in difficulty.unique().tolist()
+            str(level): float(right[-1, difficulty == level].double().mean()) for level in levels
         },
+        "n_by_difficulty": {str(level): int((difficulty == level).sum()) for level in levels},
     }
 
 
@@ -166,10 +193,26 @@ def in_words(found: Mapping[str, Any], unit: str) -> str:
         f"of {found['n']}",
         f"{_after(found)}: {_ends(found['accuracy_by_loop'])}",
     ]
+    if "file" in found:
+        why = "; ".join(f"{n:,} with {reason}" for reason, n in found["left_out_why"].items())
+        lines.append(
+            f"asked from {found['file']}, left out {found['left_out']:,} ({why or 'none'})"
+        )
+    if found.get("precision", "float32") != "float32":
+        lines.append(f"weights kept in {found['precision']}, measured in float32")
+    if "f1" in found:
+        lines.append(
+            f"F1 (words in common, by HotpotQA's rule) {found['f1']:.4f}; "
+            f"{found['answered']:.4f} answered"
+        )
     lines += [f"edit {n}: {line}" for n, line in enumerate(touched_lines(found))]
     levels = found["accuracy_by_difficulty"]
     if len(levels) > 1:
-        shares = "; ".join(f"{level}: {share:.4f}" for level, share in levels.items())
+        counts = found.get("n_by_difficulty", {})
+        shares = "; ".join(
+            f"{level}: {share:.4f}" + (f" of {counts[level]}" if level in counts else "")
+            for level, share in levels.items()
+        )
         lines.append(f"by {unit}: {shares}")
     best = sorted(found["shortcuts"].items(), key=lambda item: -item[1])[:GUESSES]
     guesses = "; ".join(f"{name} {share:.4f}" for name, share in best)
@@ -206,11 +249,13 @@ def _ends_of(numbers: Sequence[int]) -> str:
 
 def _after(found: Mapping[str, Any]) -> str:
     """What the accuracies in a row come after."""
-    if "thoughts" not in found:
-        return "after each loop"
-    trained, asked = found["trained_thoughts"], found["thoughts"]
+    unit = "thoughts" if "thoughts" in found else "loops"
+    asked = found[unit]
+    trained = found.get(f"trained_{unit}", asked)
     beside = "" if trained == asked else f" (trained with {trained})"
-    return f"after 0 to {asked} thoughts{beside}"
+    if unit == "thoughts":
+        return f"after 0 to {asked} thoughts{beside}"
+    return f"after each loop{beside}"
 
 
 def _ends(shares: Sequence[float]) -> str:

@@ -15,17 +15,32 @@ class _Twice(yaml.YAMLError):
         super().__init__(f"the key {key!r} stands a second time in its group at line {line}")
 
 
+class _Refused(yaml.YAMLError):
+    """What is YAML, and not read here."""
+
+    def __init__(self, what: str, line: int) -> None:
+        super().__init__(f"{what} at line {line} is not read here; write the value out")
+
+
 class _Loader(yaml.SafeLoader):
-    """YAML 1.1 with the floats of YAML 1.2, and without duplicate keys."""
+    """YAML 1.1 with the floats of YAML 1.2, without duplicate keys, aliases and dates."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = []
+        seen = set()
         for named, _ in node.value:
             key = self.construct_object(named, deep=True)
+            if not isinstance(key, str | int | float | bool | None):
+                raise _Refused("a key that is not a word", named.start_mark.line + 1)
             if key in seen:
                 raise _Twice(key, named.start_mark.line + 1)
-            seen.append(key)
+            seen.add(key)
         return super().construct_mapping(node, deep)
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            # A few lines of aliases of aliases stand for more data than fits any memory
+            raise _Refused("an alias (*name)", self.peek_event().start_mark.line + 1)
+        return super().compose_node(parent, index)
 
 
 def _float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
@@ -42,23 +57,35 @@ for side in (_Loader, _Dumper):
         "!exponent", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
     )
 _Loader.add_constructor("!exponent", _float)
+# 2024-01-31 is a word like any other; YAML's dates fit no field of a recipe
+_Loader.yaml_implicit_resolvers = {
+    first: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
+    for first, pairs in _Loader.yaml_implicit_resolvers.items()
+}
+LONGEST = 1_000_000  # characters of a text in YAML
 
 
 def parse_yaml(text: str, where: str) -> Any:
     """Plain data from YAML text.
 
     Raises:
-        ConfigError: The text is no YAML, or a key stands twice.
+        ConfigError: The text is not YAML or too long, a key stands twice, or it holds an alias.
     """
+    if len(text) > LONGEST:
+        raise ConfigError(f"{where} has {len(text):,} characters; at most {LONGEST:,} are read")
     try:
         return yaml.load(text, _Loader)
-    except _Twice as error:
+    except (_Twice, _Refused) as error:
         raise ConfigError(f"{where}: {error}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" at line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or error
         raise ConfigError(f"{where} is no valid YAML{line}: {problem}") from None
+    except RecursionError:
+        raise ConfigError(f"{where} is nested too deep to be read") from None
+    except (ValueError, OverflowError) as error:  # a number of too many digits, for one
+        raise ConfigError(f"{where} is no valid YAML: {error}") from None
 
 
 def write_yaml(data: Any) -> str:

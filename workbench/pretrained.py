@@ -79,7 +79,10 @@ def from_pretrained(
     if LATENT in family_named(family).Config.model_fields and LATENT not in changes:
         fields[LATENT] = _latent(vocabulary, family, source)
     cfg = model_config({"family": family} | fields | changes, f"from_pretrained({source!r})")
-    weights = our_weights(found.weights(config, dtype), kind, cfg, _places(cfg))
+    theirs = found.weights(config, dtype)
+    if cfg.tie_embeddings and "lm_head.weight" in theirs and "tie_embeddings" not in changes:
+        cfg = cfg.model_copy(update={"tie_embeddings": False})
+    weights = our_weights(theirs, kind, cfg, _places(cfg))
     _untie(weights, cfg)
     _fit_positions(weights, cfg)
     if vocabulary is not None and added:

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from workbench.config import ConfigError, StrictModel, nearest, parse
 from workbench.plain_yaml import parse_yaml, write_yaml
+from workbench.reading import is_file, read_text
 
 
 class OptimizerConfig(StrictModel):
@@ -134,6 +135,8 @@ class TrainingConfig(StrictModel):
     @model_validator(mode="after")
     def _check(self) -> "TrainingConfig":
         self.check_at_least(1, "steps", "batch_size")
+        self.check_at_most(10**9, "steps")
+        self.check_at_most(10**7, "batch_size")
         if isinstance(self.loops, list):
             least, most = self.loops if len(self.loops) == 2 else (0, 0)
             if not 1 <= least <= most:
@@ -157,10 +160,12 @@ class Recipe(StrictModel):
     training: TrainingConfig
     versions: dict[str, str] | None = None  # of the libraries that trained a stored run
     commit: str | None = None  # of the code that trained a stored run
+    threads: int | None = None  # of torch, on which a resumed run's last bits depend
 
     @model_validator(mode="after")
     def _check(self) -> "Recipe":
         self.check_at_least(0, "seed")
+        self.check_at_most(2**32 - 1, "seed")  # numpy takes no larger one
         return self
 
     def to_yaml(self) -> str:
@@ -182,15 +187,13 @@ def load_recipe(name_or_path: str | Path, changes: Sequence[str] = ()) -> Recipe
         ConfigError: There is no such recipe, or it says something wrong.
     """
     path = Path(name_or_path)
-    if path.is_file():
-        from workbench.files import read_text  # brings torch, which the listing does without
-
+    if is_file(path):
         text = read_text(path)
     elif str(name_or_path) in recipe_names():
         text = files("workbench.recipes").joinpath(f"{name_or_path}.yaml").read_text("utf-8")
     else:
         raise ConfigError(
-            f"no recipe {str(name_or_path)!r}, neither as a file nor among those that ship; "
+            f"no recipe {str(name_or_path)!r:.200}, neither as a file nor among those that ship; "
             f"{nearest(str(name_or_path), recipe_names())}"
         )
     # A run's recipe is always called recipe.yaml; its folder says whose it is

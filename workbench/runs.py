@@ -3,7 +3,6 @@
 recipe.yaml · history.jsonl · model.safetensors · steps/{step}.safetensors · card.md · resume/
 """
 
-import json
 import os
 from collections.abc import Mapping
 from functools import cached_property
@@ -15,14 +14,20 @@ from torch import Tensor
 
 from workbench.config import ConfigError, nearest
 from workbench.curriculum import Curriculum, chosen_step
-from workbench.files import FileError, count_numbers, read_tensors
+from workbench.files import FileError, count_numbers, kept_hash, read_dtypes, read_tensors
+from workbench.history import read_history
 from workbench.models import build_model, model_config
 from workbench.models.base import LatentModel
+from workbench.reading import is_file
 from workbench.recipe import Recipe, load_recipe
 from workbench.tasks import Task, task_from
 from workbench.tasks.worded.task import WordedTask
 
 SHIPPED = Path(__file__).parent.parent / "checkpoints"
+
+STRANGER = "uploaded"  # a file in the folder of a run that somebody else gave
+PRECISIONS = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float64"}
+LONGEST_NAME = 1_000  # characters of a path that is looked for
 
 
 class Run:
@@ -46,37 +51,44 @@ class Run:
     @cached_property
     def task(self) -> Task:
         """The task, with the run's own data; worded problems as its training left them."""
+        if self.is_a_strangers:
+            self._check_confined()
         task = task_from(self.recipe.task, self.recipe.seed)
         curriculum = self.recipe.training.curriculum
         if isinstance(task, WordedTask) and curriculum is not None:
             return task.laid_out(Curriculum(curriculum).final())
         return task
 
+    @property
+    def is_a_strangers(self) -> bool:
+        """Whether the run was uploaded or fetched, so that its recipe may name no files."""
+        return self.name.startswith("hub:") or (self.path / STRANGER).exists()
+
+    def _check_confined(self) -> None:
+        """Refuse a stranger's recipe that names what lies outside the run's folder.
+
+        `training.start_from` only says where its training began, and is not read.
+        """
+        task = self.recipe.task
+        named = [key for key, value in task.items() if key.endswith("_file") and value]
+        named += [key for key in ("hub", "hub_name") if task.get(key)]
+        named += ["tokenizer"] if task.get("tokenizer", "words") != "words" else []
+        if named:
+            fields = ", ".join(f"task.{key}" for key in named)
+            raise FileError(
+                f"the recipe of {self.name} names {fields}; a run that was uploaded or fetched may "
+                "read nothing outside its folder"
+            )
+
     @cached_property
     def model(self) -> LatentModel:
         """The final model; of a run still in training, its latest saved step."""
-        final = self.path / "model.safetensors"
-        if final.exists():
-            return self._load(final)
-        if not self.steps:
-            raise FileError(f"{self.path} holds no weights yet")
-        return self.model_at(self.steps[-1])
+        return self._load(self.weights_path())
 
     @property
     def history(self) -> list[dict[str, Any]]:
         """All measurements so far, one for each step and split."""
-        path = self.path / "history.jsonl"
-        if not path.exists():
-            return []
-        records = []
-        lines = path.read_text(encoding="utf-8").splitlines()
-        for number, line in enumerate(lines):
-            try:
-                records.append(json.loads(line))
-            except json.JSONDecodeError:
-                if number + 1 < len(lines):  # the last line may be in the making
-                    raise FileError(f"{path}, line {number + 1} is no JSON") from None
-        return records
+        return read_history(self.path / "history.jsonl")
 
     @property
     def steps(self) -> list[int]:
@@ -106,6 +118,43 @@ class Run:
         found = next((path for path in (final, *reversed(steps)) if path.exists()), None)
         return None if found is None else count_numbers(found)
 
+    def weights_path(self, step: int | None = None) -> Path:
+        """The file of a kept step's weights; of the final ones if no step is named.
+
+        Raises:
+            FileError: There are no weights yet.
+            ConfigError: The weights of that step were not kept.
+        """
+        step = self.loaded_step(step)
+        if step is None:
+            if not self.is_finished:
+                raise FileError(f"{self.path} holds no weights yet")
+            return self.path / "model.safetensors"
+        if step not in self.steps:
+            near = min(self.steps, key=lambda kept: abs(kept - step), default=None)
+            raise ConfigError(f"{self.name} keeps no step {step}; the nearest it keeps is {near}")
+        return self.path / "steps" / f"{step}.safetensors"
+
+    def weights_hash(self, step: int | None = None) -> str:
+        """The first 16 hex digits of a SHA-256 over the tensors of a step, or of the final ones."""
+        return kept_hash(self.weights_path(step))
+
+    def precision(self, step: int | None = None) -> str:
+        """The number format that a step's weights are kept in, `bfloat16` for one."""
+        kinds = {
+            PRECISIONS.get(kind, kind) for kind in read_dtypes(self.weights_path(step)).values()
+        }
+        return ", ".join(sorted(kinds))
+
+    @property
+    def trained_loops(self) -> int:
+        """The most loops that a batch of its training ran; 1 of a model without recurrence."""
+        loops = self.recipe.training.loops
+        if isinstance(loops, list):
+            return int(loops[1])
+        cfg = model_config(self.recipe.model)
+        return int(getattr(cfg, "n_loops", 1))
+
     def loaded_step(self, step: int | None) -> int | None:
         """The step whose weights one gets by asking for `step`; None for the final ones."""
         if step is None and not self.is_finished and self.steps:
@@ -118,10 +167,7 @@ class Run:
         Raises:
             ConfigError: The weights of that step were not kept.
         """
-        if step not in self.steps:
-            near = min(self.steps, key=lambda kept: abs(kept - step), default=None)
-            raise ConfigError(f"{self.name} keeps no step {step}; the nearest it keeps is {near}")
-        return self._load(self.path / "steps" / f"{step}.safetensors")
+        return self._load(self.weights_path(step))
 
     def push_to_hub(self, repo_id: str) -> str:
         """Upload the run's folder, without its resume point, to the Hugging Face Hub."""
@@ -133,7 +179,7 @@ class Run:
             api.upload_folder(
                 repo_id=repo_id,
                 folder_path=self.path,
-                ignore_patterns=["resume*/**", "*.unfinished"],
+                ignore_patterns=["resume*/**", "*.unfinished", ".lock", STRANGER],
             )
         )
 
@@ -151,9 +197,12 @@ def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path)
     """Put weights into a model, or name what does not fit.
 
     Raises:
-        FileError: A tensor is missing, unexpected or of another shape.
+        FileError: A tensor is missing, unexpected, of another shape or not finite.
     """
     check_fits(model, {name: tensor.shape for name, tensor in weights.items()}, path)
+    for name, tensor in weights.items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise FileError(f"{path}: {name} holds numbers that are not finite; the run diverged")
     model.load_state_dict(weights)
 
 
@@ -212,16 +261,16 @@ def load_run(path_or_name: str | Path, device: str | torch.device = "cpu") -> Ru
     if text.startswith("hub:"):
         return Run(_from_hub(text.removeprefix("hub:")), device, text)
     path = Path(path_or_name)
-    if (path / "recipe.yaml").is_file():
+    if is_file(path / "recipe.yaml"):
         return Run(path, device)
     known = run_folders()
     if text in known:
         return Run(known[text], device)
-    if path.is_dir():
+    if len(text) < LONGEST_NAME and path.is_dir():
         raise FileError(f"{path} is no run: it lacks recipe.yaml")
     # Where nothing ships, the name may well be right
     reason = nearest(text, known) if known and SHIPPED.is_dir() else where_runs_are()
-    raise FileError(f"no run {text!r}; {reason}")
+    raise FileError(f"no run {text!r:.200}; {reason}")
 
 
 def _from_hub(repo_id: str) -> Path:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from workbench.architectures import PretrainedError, listed
 from workbench.config import nearest
+from workbench.gguf_head import GgufHead, read_head
 from workbench.tokenizer import PretrainedVocabulary
 
 if TYPE_CHECKING:
@@ -41,7 +43,19 @@ class Source:
         from transformers import AutoConfig
 
         with self._reading("config"):
-            return AutoConfig.from_pretrained(self.name, **self._options())
+            config = AutoConfig.from_pretrained(self.name, **self._options())
+            if self.gguf_file is not None:
+                self.head.refine(config)
+        return config
+
+    @cached_property
+    def head(self) -> GgufHead:
+        """What the GGUF file says beside what transformers reads of it."""
+        from transformers.utils import cached_file
+
+        assert self.gguf_file is not None
+        path = cached_file(self.name, self.gguf_file, local_files_only=self.is_local)
+        return read_head(Path(str(path)))
 
     def weights(self, config: "PretrainedConfig", dtype: torch.dtype) -> dict[str, Tensor]:
         """The state dict of transformers' model; no other copy of it stays.
@@ -69,8 +83,16 @@ class Source:
             if keys:
                 raise PretrainedError(f"{self} {problem} {listed(sorted(keys))}")
         weights = {name: tensor.detach() for name, tensor in model.state_dict().items()}
-        if model.config.tie_word_embeddings:
-            weights.pop("lm_head.weight", None)
+        if self.gguf_file is not None:
+            self.head.check_read(frozenset(weights))
+        # By what the file holds: transformers keeps a head of its own though the config ties it
+        if torch.equal(weights["lm_head.weight"], model.get_input_embeddings().weight):
+            del weights["lm_head.weight"]
+        not_finite = [name for name, tensor in weights.items() if not tensor.isfinite().all()]
+        if not_finite:
+            raise PretrainedError(
+                f"{self} holds weights that are not finite in {dtype}: {listed(not_finite)}"
+            )
         return weights
 
     def vocabulary(self, size: int) -> PretrainedVocabulary | None:
@@ -90,7 +112,9 @@ class Source:
         return PretrainedVocabulary(tokenizer, size=size)
 
     def _options(self) -> dict[str, Any]:
-        options: dict[str, Any] = {"local_files_only": True} if self.is_local else {}
+        options: dict[str, Any] = {"trust_remote_code": False}
+        if self.is_local:
+            options["local_files_only"] = True
         return options | ({"gguf_file": self.gguf_file} if self.gguf_file else {})
 
     @contextmanager
@@ -101,6 +125,11 @@ class Source:
         except PretrainedError:
             raise
         except Exception as error:
+            if "trust_remote_code" in str(error):
+                raise PretrainedError(
+                    f"{str(self)!r} brings code of its own (auto_map in its config), which is not "
+                    "run here"
+                ) from error
             first = f"{type(error).__name__}: {error}".strip().splitlines()[0]
             where = "" if self.is_local else " on the Hub"
             raise PretrainedError(

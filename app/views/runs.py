@@ -7,11 +7,12 @@ import streamlit as st
 from app import choose, session
 from app.show import attempt, literal, tiles
 from app.upload import upload
+from workbench.reading import read_text
 from workbench.runs import run_folders
 
 st.title("Runs")
 st.caption("Models trained here or shipped, with their accuracy at the last measurement.")
-lines = [line for path in run_folders().values() if (line := attempt(session.line, str(path)))]
+lines = [session.line(str(path)) for path in run_folders().values()]
 splits = list(dict.fromkeys(split for line in lines for split in line["accuracy"]))
 share = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f", width=88)
 st.dataframe(
@@ -24,12 +25,15 @@ st.dataframe(
     },
     hide_index=True,
 )
+for line in lines:
+    if "family" not in line:
+        st.warning(literal(f"{line['run']} {line['state']}"), icon=":material/info:")
 upload()
 
 chosen = choose.run()
 st.header(literal(chosen.name))
 line = next((line for line in lines if line["run"] == Path(chosen.path).name), None)
-if line is not None:
+if line is not None and "family" in line:
     loops_or_thoughts = "Loops" if line["thoughts"] is None else "Thoughts"
     tiles(
         {
@@ -41,8 +45,9 @@ if line is not None:
     )
     tiles({f"Accuracy, {split}": f"{share:.3f}" for split, share in line["accuracy"].items()})
 card = Path(chosen.path, "card.md")
-if card.exists():
+text = attempt(read_text, card) if card.exists() else None
+if text is not None:
     with st.container(border=True):
-        st.markdown(card.read_text().replace("$", r"\$").partition("\n")[2])
-else:
+        st.markdown(text.replace("$", r"\$").partition("\n")[2])
+elif not card.exists():
     st.info("The card is written when training ends; until then, follow it under Training.")

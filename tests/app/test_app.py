@@ -65,7 +65,9 @@ def test_a_broken_run_is_named_and_the_others_are_shown(open_page, monkeypatch, 
     page = open_page()
     assert not page.exception
     assert any("broken/recipe.yaml" in sentence for sentence in sentences(page))
-    assert len(page.dataframe[0].value) == 8
+    table = page.dataframe[0].value
+    assert len(table) == 9
+    assert table.set_index("run").state["broken"].startswith("cannot be read: ")
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -194,7 +196,7 @@ def test_an_intervention_changes_what_is_said_and_a_wrong_one_gets_a_sentence(op
     page.text_area(key="edits").set_value(edit).run()
     assert not page.exception
     assert page.caption[1].value != plain
-    for wrong, reason in (("[{", "no JSON"), ('[{"do": "zap"}]', "zap"), ("{}", "a list")):
+    for wrong, reason in (("[{", "not JSON"), ('[{"do": "zap"}]', "zap"), ("{}", "a list")):
         page.text_area(key="edits").set_value(wrong).run()
         assert not page.exception
         assert any(reason in sentence for sentence in sentences(page))

@@ -133,7 +133,11 @@ def test_a_wrong_recipe_is_refused(files, refusal):
 
 def test_weights_that_are_not_the_recipes_are_refused_without_building_its_model(files, refusal):
     wide = files["recipe.yaml"].replace(b"d_mlp: 32", b"d_mlp: 1000000000000")
-    assert "W_in is [16, 32]; the recipe's model has [16, 1000000000000]" in refusal(
+    assert "d_mlp=1,000,000,000,000 must be at most 1,000,000" in refusal(
+        files | {"recipe.yaml": wide}
+    )
+    wide = files["recipe.yaml"].replace(b"d_mlp: 32", b"d_mlp: 1000000")
+    assert "W_in is [16, 32]; the recipe's model has [16, 1000000]" in refusal(
         files | {"recipe.yaml": wide}
     )
 
@@ -146,7 +150,7 @@ def test_truncated_weights_and_pickles_are_refused(files, refusal):
 
 def test_a_broken_history_is_refused(files, refusal):
     broken = files["history.jsonl"].replace(b"{", b"", 1)
-    assert "line 1 is no JSON" in refusal(files | {"history.jsonl": broken})
+    assert "line 1 is not JSON" in refusal(files | {"history.jsonl": broken})
 
 
 @pytest.mark.parametrize("name", ["", "../mine", "a/b", ".hidden", "mine\n"])

@@ -131,8 +131,8 @@ def test_evaluate_prints_the_contracts_object(say):
 
 def test_evaluate_prints_of_many_loops_the_first_and_the_last(say):
     _, out, _ = say("evaluate", "run", "--loops", "12", "--json", "twelve.json")
-    (line,) = (line for line in out.splitlines() if line.startswith("after each loop: "))
-    shown = line.removeprefix("after each loop: ").split(", ")
+    (line,) = (line for line in out.splitlines() if line.startswith("after each loop "))
+    shown = line.removeprefix("after each loop (trained with 2): ").split(", ")
     assert len(shown) == 10 and shown[-2] == "…"
     every = [f"{share:.4f}" for share in json.loads(Path("twelve.json").read_text())[BY_LOOP]]
     assert len(every) == 12
@@ -258,7 +258,7 @@ def test_analyse_takes_one_typed_question(say):
         (["data", "two_hop", "--set", "n_train"], "--set 'n_train' is not of the form k=v"),
         (["data", "two_hop", "--out", "none/x.jsonl"], "none/x.jsonl cannot be written"),
         (["data", "two_hop", "--seed", "-1"], "seed=-1 must be at least 0"),
-        (["train", "run/model.safetensors"], "model.safetensors is no text in UTF-8"),
+        (["train", "run/model.safetensors"], "model.safetensors is not text in UTF-8"),
         (["train", "tiny.yaml", "--out", "tiny.yaml"], "tiny.yaml is no folder"),
         (
             ["analyse", "realignment", "run", "--set", "scale=rmss"],

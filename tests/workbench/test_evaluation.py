@@ -72,9 +72,10 @@ def run(tmp_path_factory):
 def test_of_a_run_that_thinks_the_object_says_thoughts_where_others_say_loops(run):
     found = evaluate(run)
     assert found.keys() == {
-        *("run", "recipe", "step", "split", "edits", "touched", "n"),
-        *("thoughts", "trained_thoughts"),
+        *("run", "recipe", "step", "weights", "precision", "split", "edits", "touched", "n"),
+        *("patched_from", "thoughts", "trained_thoughts"),
         *("accuracy", "accuracy_interval", "accuracy_by_loop", "accuracy_by_difficulty"),
+        "n_by_difficulty",
         *("answered", "majority_rate", "shortcuts"),
     }
     assert json.loads(json.dumps(found)) == found

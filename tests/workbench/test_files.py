@@ -80,7 +80,7 @@ def test_where_nothing_can_be_written_the_file_is_named_and_nothing_left(tmp_pat
     with pytest.raises(FileError, match="nowhere/x cannot be written"):
         write(tmp_path / "nowhere" / "x", what)
     (tmp_path / "folder").mkdir()
-    with pytest.raises(FileError, match="folder cannot be written"):
+    with pytest.raises(FileError, match="folder is a folder; name a file"):
         write(tmp_path / "folder", what)
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 

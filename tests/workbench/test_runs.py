@@ -162,7 +162,7 @@ def test_a_broken_line_within_the_history_is_named(folder):
     path = folder / "history.jsonl"
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], '{"step"', *lines[2:]]))
-    with pytest.raises(FileError, match=r"history\.jsonl, line 2 is no JSON"):
+    with pytest.raises(FileError, match=r"history\.jsonl, line 2 is not JSON"):
         _ = load_run(folder).history
 
 

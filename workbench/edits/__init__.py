@@ -48,6 +48,7 @@ __all__ = [
     "Zero",
     "edit_hooks",
     "parse_edits",
+    "patched_from",
     "to_plain",
 ]
 
@@ -96,6 +97,18 @@ def edit_hooks(edits: Sequence[Edit], model: LatentModel, batch: Batch) -> Compi
     has, or that touched nothing, raises ConfigError then. `Watch` does so over several batches.
     """
     return Watch(edits).hooks(model, batch, judged=True)
+
+
+def patched_from(edits: Sequence[Edit]) -> dict[str, str]:
+    """The runs that edits patch from, each with the hash of its weights.
+
+    Raises:
+        FileError: There is no such run, or it has no weights.
+    """
+    from workbench.runs import load_run
+
+    named = {edit.run for edit in edits if isinstance(edit, Patch) and edit.run is not None}
+    return {name: load_run(name).weights_hash() for name in sorted(named)}
 
 
 def to_plain(edits: Sequence[Edit]) -> list[dict[str, Any]]:

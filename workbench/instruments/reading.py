@@ -46,7 +46,7 @@ class Reading:
         """Mean and standard deviation of each gate over batch, positions and shares, by loop."""
         found = {}
         for place, gate in self.gates.items():
-            real = [shares[shares.isfinite()] for shares in gate]  # of each loop
+            real = [shares[shares.isfinite()].float() for shares in gate]  # of each loop
             found[place] = {
                 "mean": [float(shares.mean()) for shares in real],
                 "sd": [float(shares.std(correction=0)) for shares in real],
@@ -68,7 +68,7 @@ def read(model: DepthModel, batch: Batch, n_loops: int | None = None) -> Reading
     probability, cosine = read_bridges(model, states, batch)
     return Reading(
         right=logits.argmax(-1) == batch.answer,
-        loss=F.cross_entropy(logits[-1], batch.answer, reduction="none"),
+        loss=F.cross_entropy(logits[-1].float(), batch.answer, reduction="none"),
         bridge_probability=probability,
         bridge_cosine=cosine,
         gates={
@@ -92,14 +92,14 @@ def read_bridges(
     Where no row has a bridge, nothing is decoded: the model need not have a vocabulary.
     """
     if not batch.bridge.shape[1]:
-        nothing = states.new_empty(len(states), len(batch), 0)
+        nothing = states.new_empty(len(states), len(batch), 0, dtype=torch.float32)
         return nothing, nothing
     there = at_positions(states, batch.bridge_at.clamp(min=0))
     bridge = batch.bridge.clamp(min=0)
     logits = model.decode(there)
     target = bridge[None, :, :, None].expand(len(states), -1, -1, -1)
-    probability = logits.softmax(-1).gather(-1, target)[..., 0]
-    cosine = F.cosine_similarity(there, model.W_E[bridge], dim=-1)
+    probability = logits.float().softmax(-1).gather(-1, target)[..., 0]
+    cosine = F.cosine_similarity(there.float(), model.W_E[bridge].float(), dim=-1)
     absent = batch.bridge < 0
     return probability.masked_fill(absent, torch.nan), cosine.masked_fill(absent, torch.nan)
 

@@ -1,11 +1,13 @@
 """Facts on a family, in words: read, solved, and named by generations.
 
 A relation counts generations: "Ada is the parent of Ben ." puts Ada one generation above Ben, a
-child is one below, a sibling on the same. Relations compose by adding up: a parent's parent is 2
-above, and a parent's child is a sibling, as in VCoT (Chen 2026), where nobody is anybody's self.
+child is one below, a sibling on the same. Relations compose by adding up, as in VCoT (Chen 2026):
+a parent's parent is 2 above, a parent's child is a "sibling", and so is a child's other parent,
+whom a real family would not call so; see `kin`.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from workbench.config import nearest
@@ -44,6 +46,15 @@ class Kinship(NamedTuple):
     """Facts on the shortest way between them."""
 
 
+def _relatives(facts: Sequence[Fact]) -> dict[str, list[tuple[str, int]]]:
+    """The people next to each one, and how many generations above."""
+    beside: dict[str, list[tuple[str, int]]] = {}
+    for fact in facts:
+        beside.setdefault(fact.one, []).append((fact.other, -fact.generations))
+        beside.setdefault(fact.other, []).append((fact.one, fact.generations))
+    return beside
+
+
 def kinship(facts: Sequence[Fact], one: str, other: str) -> Kinship:
     """Generations that `one` is above `other`, found breadth first from fact to fact.
 
@@ -51,10 +62,7 @@ def kinship(facts: Sequence[Fact], one: str, other: str) -> Kinship:
         ValueError: The facts do not lead from one to the other, or contradict each other on the
             way; facts on people that have nothing to do with the two may.
     """
-    beside: dict[str, list[tuple[str, int]]] = {}
-    for fact in facts:
-        beside.setdefault(fact.one, []).append((fact.other, -fact.generations))
-        beside.setdefault(fact.other, []).append((fact.one, fact.generations))
+    beside = _relatives(facts)
     found = {one: Kinship(0, 0)}
     queue = [one]
     for person in queue:  # grows as people are found
@@ -68,6 +76,41 @@ def kinship(facts: Sequence[Fact], one: str, other: str) -> Kinship:
     if other not in found:
         raise ValueError(f"no facts lead from {one} to {other}; each must be related to the next")
     return Kinship(-found[other].generations, found[other].steps)
+
+
+def way(facts: Sequence[Fact], one: str, other: str) -> list[int]:
+    """Generations that each fact on a shortest way from `one` to `other` goes up.
+
+    Raises:
+        ValueError: The facts do not lead from one to the other.
+    """
+    beside = _relatives(facts)
+    found: dict[str, list[int]] = {one: []}
+    queue = [one]
+    for person in queue:  # grows as people are found
+        for relative, above in beside.get(person, []):
+            if relative not in found:
+                found[relative] = [*found[person], above]
+                queue.append(relative)
+    if other not in found:
+        raise ValueError(f"no facts lead from {one} to {other}; each must be related to the next")
+    return found[other]
+
+
+KIN = ("line", "siblings", "collateral", "no kin")
+
+
+def kin(steps: Sequence[int]) -> str:
+    """How the ends of a way from parent to child and child to parent are kin; one of `KIN`.
+
+    Args:
+        steps: Generations that each step goes up.
+    """
+    if any(a < 0 < b for a, b in pairwise(steps)):
+        return "no kin"
+    if min(steps) > 0 or max(steps) < 0:
+        return "line"
+    return "siblings" if list(steps) == [1, -1] else "collateral"
 
 
 def solve(facts: Sequence[Fact], query: Fact) -> bool:

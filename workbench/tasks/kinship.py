@@ -1,13 +1,17 @@
-"""Family relations put together from shuffled facts: the third experiment of VCoT (Chen 2026).
+"""Generations added up over shuffled facts on a family: the third experiment of VCoT (Chen 2026).
 
-A chain of facts leads from one person up to an ancestor and down again to another; is the first
-the parent, sibling, grandchild … of the second? A false query is 2 or 4 generations off, so that
-it has the right parity. Facts on other people distract.
+A chain of facts leads from one person to another, and the query says how many generations the
+first is above the second. The published rule counts generations and nothing else: a sibling is
+whoever comes out on the same level, a child whoever comes out one below. Its chains go down to a
+common descendant and up again, so that two parents of one child are "siblings". `Kinship.kin`
+counts the answers that a real family would not bear out. A false query is 2 or 4 generations off,
+so that it has the right parity. Facts on other people distract.
 
     paper     2 to 4 distractors, each relating two of the people outside the chain as parent,
               child or sibling. The query, and how often each relation is named, tell the answer
               in more than four of five rows.
-    matched   the distractors are a second chain, up and down like the first, and up to two pairs
+    family    as paper, but chains go up to a common ancestor and down again
+    matched   the distractors are a second chain, down and up like the first, and up to two pairs
               of siblings. Rows come in twos, one true and one false, which ask about the same
               relation, name the same people in the same order, and have as many parents, children
               and siblings: where one row's first chain goes up more often, its second does so
@@ -20,6 +24,7 @@ it has the right parity. Facts on other people distract.
 No two rows are equal. Depth is the number of facts in the first chain.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Literal
@@ -39,10 +44,23 @@ from workbench.tasks.deep import (
     firsts,
     widened,
 )
-from workbench.tasks.family import FURTHEST, NAMES, SPECIALS, WORDS, kinship, read, solve
+from workbench.tasks.family import (
+    FURTHEST,
+    KIN,
+    NAMES,
+    SPECIALS,
+    WORDS,
+    Fact,
+    kin,
+    kinship,
+    read,
+    solve,
+    way,
+)
 from workbench.tasks.stories import (
     QUESTION,
     Stories,
+    family_stories,
     fits,
     matched_stories,
     paper_stories,
@@ -53,7 +71,7 @@ from workbench.vocabulary import WordVocabulary
 
 SPARE = 50  # one row in so many is drawn in excess, lest some be equal
 ATTEMPTS = 5
-STORIES = {"paper": paper_stories, "matched": matched_stories}
+STORIES = {"paper": paper_stories, "family": family_stories, "matched": matched_stories}
 
 
 class KinshipConfig(DeepConfig):
@@ -65,6 +83,7 @@ class KinshipConfig(DeepConfig):
     n_train: int = 15_000  # of each depth, as the other numbers
     n_valid: int = 500
     n_test: int = 2_000
+    version: Literal["paper", "family", "matched"] = "paper"  # type: ignore[assignment]
     # cls as in the published code; the paper's text reads at the two people asked about
     readout: Literal["cls", "entities"] = "cls"
 
@@ -87,7 +106,7 @@ class Sentences(WordVocabulary):
 
 
 class Kinship(DeepTask):
-    """Facts on a family and a query that two of its people are so related."""
+    """Facts on a family, and a query how many generations one of its people is above another."""
 
     Config = KinshipConfig
     cfg: KinshipConfig
@@ -127,6 +146,26 @@ class Kinship(DeepTask):
         batch = _batch(story, kinship(facts, query.one, query.other).steps)
         self._check_length(int(batch.length))
         return batch
+
+    def kin(self, split: str) -> dict[str, int]:
+        """How the people of a split's true queries are kin, as a real family has it.
+
+        `line` counts those of whom one descends from the other, `siblings` those who share a
+        parent; both bear the answer out. `collateral` counts those who share some other ancestor,
+        whom a real family calls cousins, aunts or nephews. `no kin` counts those who share a
+        descendant alone.
+        """
+        batch = self.split(split)
+        story = _parsed(batch)
+        counts = Counter(dict.fromkeys(KIN, 0))
+        for row in batch.answer.nonzero().flatten().tolist():
+            facts = [
+                Fact(NAMES[one], int(generations), NAMES[other])
+                for one, generations, other in story.facts[row, : story.n_facts[row]].tolist()
+            ]
+            one, _, other = story.query[row].tolist()
+            counts[kin(way(facts, NAMES[one], NAMES[other]))] += 1
+        return dict(counts)
 
     def local_features(self, batch: Batch) -> dict[str, Num[np.ndarray, " batch"]]:
         """Counts, the query, the facts on the two people asked about, and how often people occur.

@@ -6,7 +6,9 @@ away, and the split `test_swapped` asks about the other person of every test que
 flips.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal, cast
@@ -20,7 +22,7 @@ from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.prosqa import load_prosqa, prosqa_problem, words
 from workbench.tasks.worded.prosqa_draw import GraphSettings, draw_graphs
-from workbench.tasks.worded.prosqa_graph import Graph, shortest_path, swapped
+from workbench.tasks.worded.prosqa_graph import Graph, renamed, shortest_path, swapped
 from workbench.tasks.worded.prosqa_names import CONCEPTS, PEOPLE
 from workbench.tasks.worded.prosqa_question import read_question
 from workbench.tasks.worded.prosqa_shortcuts import entity_blind_features, target_first
@@ -45,7 +47,8 @@ class ProsqaConfig(WordedConfig):
     version: Literal["paper", "matched"] = "paper"
     lengths: Literal["official", "balanced"] = "official"  # how often each number of hops occurs
     wording: Literal["sentences", "arrows"] = "sentences"
-    # Official files in place of drawn questions
+    # Official files in place of drawn questions. Beside a split that is drawn, a file's questions
+    # take its wording and its words, a person for a person and a concept for a concept
     train_file: str | None = None
     valid_file: str | None = None
     test_file: str | None = None
@@ -73,10 +76,10 @@ class Prosqa(WordedTask):
     def own_words(self) -> WordVocabulary:
         """All words that drawn questions may hold, and those of the files."""
         found: set[str] = set()
-        for split in ("train", "valid", "test"):
-            if self._file(split):
-                for problem in self.problems(split):
-                    found.update(cast(Graph, problem.facts["graph"]).names)
+        if self._all_from_files:
+            for split in ("train", "valid", "test"):
+                for graph in self.graphs(split):
+                    found.update(graph.names)
         own = [*GLUE, *PEOPLE, *CONCEPTS]
         return word_vocabulary([*own, *sorted(found - {*own})], words)
 
@@ -95,8 +98,41 @@ class Prosqa(WordedTask):
             ]
         path = self._file(split)
         if path is not None:
-            return load_prosqa(Path(path))
+            return [self._as_ours(*found) for found in enumerate(load_prosqa(Path(path)))]
         return [prosqa_problem(graph, self.cfg.wording) for graph in self._drawn(split)]
+
+    @property
+    def _all_from_files(self) -> bool:
+        return all(self._file(split) for split in ("train", "valid", "test"))
+
+    def _as_ours(self, number: int, problem: Problem) -> Problem:
+        """A file's problem in the wording of the task and, beside drawn ones, in their words.
+
+        Raises:
+            ValueError: There are fewer words than nodes.
+        """
+        graph = cast(Graph, problem.facts["graph"])
+        if not self._all_from_files:
+            draw = np.random.default_rng([self.seed, number])
+            graph = renamed(graph, PEOPLE, CONCEPTS, draw)
+        elif self.cfg.wording == "sentences":
+            return problem
+        worded = prosqa_problem(graph, self.cfg.wording)
+        return replace(worded, facts={**problem.facts, **worded.facts})
+
+    def from_file(self, path: Path) -> tuple[list[Problem], dict[str, int]]:
+        kept, left_out = [], Counter[str]()
+        for number, problem in enumerate(load_prosqa(path)):
+            try:
+                kept.append(self._as_ours(number, problem))
+            except ValueError:
+                left_out["more names than the task has words"] += 1
+        known = {*self.vocabulary.words} if isinstance(self.vocabulary, WordVocabulary) else None
+        if known is not None:
+            asked = [problem for problem in kept if known.issuperset(self.names(problem))]
+            left_out["names that the task has no words for"] += len(kept) - len(asked)
+            kept = asked
+        return kept, {reason: n for reason, n in left_out.items() if n}
 
     def graphs(self, split: str) -> list[Graph]:
         """The graphs behind a split's questions."""

@@ -1,8 +1,10 @@
 """Stories of kinship as numbers: chains of facts with their distractors, and how they are written.
 
-A fact is three numbers: who, how many generations above, whom. A chain of depth K goes up u facts
-to a common ancestor and down K − u facts, so that its first person is 2u − K generations above its
-last. A sentence takes seven tokens, the question at the end nine.
+A fact is three numbers: who, how many generations above, whom. The first u facts of a chain of
+depth K call each person the parent of the next, the other K − u the child of the next: it goes down
+to a common descendant and up again, and its first person is 2u − K generations above its last. In
+the version `family` the children come first, so that the turn is at a common ancestor. A sentence
+takes seven tokens, the question at the end nine.
 """
 
 from functools import cache
@@ -39,16 +41,16 @@ class Stories(NamedTuple):
 
 
 class Halves(NamedTuple):
-    """Facts that go up, in both chains of a true story and of its false counterpart."""
+    """Facts that say parent, in both chains of a true story and of its false counterpart."""
 
     chain: tuple[int, int]
     second: tuple[int, int]
 
 
-def fits(depth: int, version: Literal["paper", "matched"], max_length: int) -> bool:
+def fits(depth: int, version: Literal["paper", "family", "matched"], max_length: int) -> bool:
     """Whether there are people and tokens enough for stories of this depth."""
     return bool(
-        _distractors(depth, max_length) if version == "paper" else _shapes(depth, max_length)
+        _shapes(depth, max_length) if version == "matched" else _distractors(depth, max_length)
     )
 
 
@@ -80,7 +82,7 @@ def _shapes(depth: int, max_length: int) -> list[tuple[int, int]]:
 def _halves(depth: int, second: int) -> list[Halves]:
     """All ways in which a true story and a false one name each relation equally often.
 
-    Where the chain is long enough, it begins by going up and ends by going down in both, as the
+    Where the chain is long enough, it begins with a parent and ends with a child in both, as the
     second one does.
     """
     ups = range(depth + 1) if depth < 3 else range(1, depth)
@@ -99,19 +101,35 @@ def _people(n: int, rng: np.random.Generator) -> Int[np.ndarray, "batch person"]
     return rng.random((n, len(NAMES))).argsort(1)
 
 
-def _chain(people: Int[np.ndarray, "batch person"], ups: Rows) -> Facts:
-    """Facts from each person to the next: first up, then down."""
-    steps = np.arange(people.shape[1] - 1)
-    generations = np.where(steps < ups[:, None], UP, DOWN)
+def _chain(people: Int[np.ndarray, "batch person"], ups: Rows, parents_first: bool = True) -> Facts:
+    """Facts from each person to the next, of which `ups` say parent and the others child."""
+    n_facts = people.shape[1] - 1
+    steps = np.arange(n_facts)
+    if parents_first:
+        generations = np.where(steps < ups[:, None], UP, DOWN)
+    else:
+        generations = np.where(steps < n_facts - ups[:, None], DOWN, UP)
     return np.stack((people[:, :-1], generations, people[:, 1:]), -1)
 
 
 def paper_stories(depth: int, n: int, max_length: int, rng: np.random.Generator) -> Stories:
     """`n` stories as published; every other one is true."""
+    return _told(depth, n, max_length, rng, parents_first=True)
+
+
+def family_stories(depth: int, n: int, max_length: int, rng: np.random.Generator) -> Stories:
+    """`n` stories whose chains turn at a common ancestor; every other one is true."""
+    return _told(depth, n, max_length, rng, parents_first=False)
+
+
+def _told(
+    depth: int, n: int, max_length: int, rng: np.random.Generator, parents_first: bool
+) -> Stories:
     people = _people(n, rng)
     ups = rng.integers(depth + 1, size=n)
     distractors, there = _strangers(people[:, depth + 1 :], depth, max_length, rng)
-    facts = np.concatenate((_chain(people[:, : depth + 1], ups), distractors), 1)
+    chain = _chain(people[:, : depth + 1], ups, parents_first)
+    facts = np.concatenate((chain, distractors), 1)
     there = np.concatenate((np.ones((n, depth), bool), there), 1)
     answer = 1 - np.arange(n) % 2
     generations = 2 * ups - depth

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import torch
+
 from workbench.components.perception import PERCEPTIONS
 from workbench.components.readout import READOUTS
 from workbench.config import ConfigError, ModelConfig, nearest
@@ -45,6 +47,7 @@ def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
             "model": cfg.model_dump(),
             "versions": dict(versions()),
             "commit": commit(),
+            "threads": torch.get_num_threads(),
         }
     )
 

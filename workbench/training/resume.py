@@ -7,6 +7,7 @@ whole, so that a kill at any moment leaves the old point or the new one.
 import json
 import random
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,20 @@ import torch
 from torch import Tensor
 
 from workbench.files import FileError, read_tensors, read_text, write_tensors, write_text
+from workbench.reading import fields_of, parse_json
 
 FOLDER = "resume"
+NEEDED = {
+    "random": (lambda value: isinstance(value, dict), "an object"),
+}
 
 
 def save_point(
-    folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, state: dict[str, Any]
+    folder: Path,
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: dict[str, Any],
+    random_states: Sequence[dict[str, Any]] | None = None,
 ) -> None:
     """Write a point to go on from.
 
@@ -29,6 +38,7 @@ def save_point(
         model: Its weights are kept in full precision.
         optimizer: Its moments are kept.
         state: What else the trainer must know; plain values.
+        random_states: `random_state()` of each process; by default of this one alone.
     """
     fresh, present, old = (folder / f"{FOLDER}{end}" for end in (".new", "", ".old"))
     shutil.rmtree(fresh, ignore_errors=True)
@@ -36,14 +46,13 @@ def save_point(
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     for index, moments in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": tensor for name, tensor in moments.items()}
-    tensors |= _torch_random()
-    version, internal, gauss = random.getstate()
-    generators = {
-        "python": [version, list(internal), gauss],
-        "numpy": _plain(np.random.get_state(legacy=False)),
-    }
+    plain = []
+    for rank, one in enumerate([random_state()] if random_states is None else random_states):
+        tensors |= {f"random{_of(rank)}.{name}": t for name, t in one["torch"].items()}
+        plain.append({name: one[name] for name in ("python", "numpy")})
+    others = {"random_of_others": plain[1:]} if len(plain) > 1 else {}
     write_tensors(fresh / "state.safetensors", tensors)
-    write_text(fresh / "state.json", json.dumps(state | {"random": generators}))
+    write_text(fresh / "state.json", json.dumps(state | {"random": plain[0]} | others))
     if present.exists():  # else `old` is the only point, left by a kill between the two renames
         shutil.rmtree(old, ignore_errors=True)
         present.rename(old)
@@ -52,9 +61,11 @@ def save_point(
 
 
 def load_point(
-    folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer
+    folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, rank: int = 0
 ) -> dict[str, Any] | None:
     """Put weights, moments and random states back; return the plain values, or None without one.
+
+    A process of a higher number than wrote the point begins with the random state of the first.
 
     Raises:
         FileError: The point is there but broken.
@@ -65,22 +76,55 @@ def load_point(
     if not present.exists():
         return None
     tensors = read_tensors(present / "state.safetensors")
+    path = present / "state.json"
+    state: dict[str, Any] = fields_of(parse_json(read_text(path), str(path)), NEEDED, str(path))
     try:
-        state: dict[str, Any] = json.loads(read_text(present / "state.json"))
-    except json.JSONDecodeError as error:
-        raise FileError(f"{present / 'state.json'} is broken ({error})") from None
+        return _restored(model, optimizer, state, tensors, rank)
+    except FileError:
+        raise
+    except Exception as error:  # whatever torch, numpy and Python say of a state that is not theirs
+        first = str(error).partition("\n")[0]
+        raise FileError(
+            f"{present} is broken and cannot be taken up ({first}); start anew in another folder"
+        ) from None
+
+
+def _restored(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: dict[str, Any],
+    tensors: dict[str, Tensor],
+    rank: int,
+) -> dict[str, Any]:
+    """Put everything back; the plain values that are left."""
     model.load_state_dict(_below(tensors, "model."))
     moments: dict[int, dict[str, Tensor]] = {}
     for name, tensor in _below(tensors, "optimizer.").items():
         index, moment = name.split(".", 1)
         moments.setdefault(int(index), {})[moment] = tensor
     optimizer.load_state_dict(optimizer.state_dict() | {"state": moments})
-    generators = state.pop("random")
-    version, internal, gauss = generators["python"]
+    generators = [state.pop("random"), *state.pop("random_of_others", [])]
+    rank = rank if rank < len(generators) else 0
+    version, internal, gauss = generators[rank]["python"]
     random.setstate((version, tuple(internal), gauss))
-    np.random.set_state(_numpy(generators["numpy"]))
-    _restore_torch_random(tensors)
+    np.random.set_state(_numpy(generators[rank]["numpy"]))
+    _restore_torch_random(_below(tensors, f"random{_of(rank)}."))
     return state
+
+
+def random_state() -> dict[str, Any]:
+    """This process's random states: of Python and numpy plain values, of torch tensors."""
+    version, internal, gauss = random.getstate()
+    return {
+        "python": [version, list(internal), gauss],
+        "numpy": _plain(np.random.get_state(legacy=False)),
+        "torch": _torch_random(),
+    }
+
+
+def _of(rank: int) -> str:
+    """What the names of a process's random states carry; nothing for the first."""
+    return f"_{rank}" if rank else ""
 
 
 def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
@@ -88,16 +132,16 @@ def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def _torch_random() -> dict[str, Tensor]:
-    states = {"random.cpu": torch.get_rng_state()}
+    states = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_available():
         devices = torch.cuda.get_rng_state_all()
-        states |= {f"random.cuda{index}": state for index, state in enumerate(devices)}
+        states |= {f"cuda{index}": state for index, state in enumerate(devices)}
     return states
 
 
 def _restore_torch_random(tensors: dict[str, Tensor]) -> None:
-    torch.set_rng_state(tensors["random.cpu"])
-    devices = _below(tensors, "random.cuda")
+    torch.set_rng_state(tensors["cpu"])
+    devices = _below(tensors, "cuda")
     if torch.cuda.is_available() and len(devices) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all([devices[str(index)] for index in range(len(devices))])
 

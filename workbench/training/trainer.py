@@ -7,9 +7,10 @@ go on from every `save.resume_every` steps, the final weights and the card at th
 import json
 import math
 import random
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,25 +18,28 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
-from accelerate.utils import DistributedDataParallelKwargs
+from accelerate.utils import DistributedDataParallelKwargs, gather_object
 from torch import Tensor
 from tqdm.auto import tqdm
 
 from workbench.card import write_card
 from workbench.config import ConfigError
-from workbench.files import read_text, write_tensors, write_text
+from workbench.files import FileError, make_folder, write_tensors, write_text
 from workbench.instruments import GradientByLoop
 from workbench.models import build_model, model_config
+from workbench.reading import fields_of, is_file, is_number, is_whole, json_lines, read_text
 from workbench.recipe import Recipe, SaveConfig, load_recipe
 from workbench.tasks.batch import Batch
 from workbench.training.best import BestSteps, write_half
 from workbench.training.lessons import lessons_for
+from workbench.training.lock import RunLock
 from workbench.training.measure import headline
 from workbench.training.optimizer import learning_rate, make_optimizer
 from workbench.training.resolve import resolve
-from workbench.training.resume import load_point, save_point
+from workbench.training.resume import load_point, random_state, save_point
 from workbench.training.start import start_from
 
+POINT = {"step": (is_whole, "a whole number"), "seconds": (is_number, "a number")}
 PART = 32  # rows of like lengths that are run at once
 
 
@@ -60,8 +64,11 @@ def train(recipe: Recipe, folder: Path, resume: bool = False, quiet: bool = Fals
         TrainingDiverged: Loss or gradient is no longer finite.
     """
     trainer = Trainer(recipe, folder, quiet)
-    trainer.start(resume)
-    trainer.run()
+    try:
+        trainer.start(resume)
+        trainer.run()
+    finally:
+        trainer.lock.drop()
     return folder
 
 
@@ -87,33 +94,53 @@ class Trainer:
         self.prepared, self.optimizer = self.accelerator.prepare(self.model, optimizer)
         self.lessons = lessons_for(self.cfg, self.task, self.model, self.prepared, recipe.seed)
         self.best = BestSteps(folder, partial(is_saved, self.cfg.save))
+        self.lock = RunLock(folder)
         self.step = 0
         self.seconds = 0.0  # of training so far, over all sessions
 
     def start(self, resume: bool) -> None:
         """Lay the folder out, or take up the point it holds."""
         stored = self.folder / "recipe.yaml"
-        if self.folder.exists() and not self.folder.is_dir():
+        if is_file(self.folder):
             raise ConfigError(f"{self.folder} is no folder; choose another --out")
+        if self.accelerator.is_main_process:
+            make_folder(self.folder)
+            self.lock.take()
         if stored.exists() and not resume:
             raise ConfigError(
                 f"{self.folder} already holds a run; choose another --out, or --resume it"
             )
         if stored.exists():
             self._check_same(stored)
-            point = load_point(self.folder, self.model, self.optimizer)
+            self._note_threads(load_recipe(stored).threads)
+            rank, n = self.accelerator.process_index, self.accelerator.num_processes
+            point = load_point(self.folder, self.model, self.optimizer, rank)
             if point is not None:
+                before = point.get("processes", 1)
+                if before != n and rank == 0:
+                    print(
+                        f"{self.folder} was trained by {before} processes and goes on "
+                        f"with {n}; sums and dropout are not equal to the last bit",
+                        file=sys.stderr,
+                    )
+                fields_of(point, POINT, f"the resume point of {self.folder}")
                 self.step, self.seconds = point["step"], point["seconds"]
                 self.best.restore(point.get("best", {}))  # which older points do not hold
         # No process may lay the folder out before all have seen what it held
         self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
-            (self.folder / "steps").mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder / "steps")
             write_text(stored, self.recipe.to_yaml())
             cut_history(self.folder / "history.jsonl", self.step)
 
     def run(self) -> None:
         """Train to the end, writing as it goes."""
+        try:
+            self._run()
+        finally:
+            self.lock.drop()
+
+    def _run(self) -> None:
         total = self.cfg.steps
         bar = tqdm(
             total=total,
@@ -191,6 +218,10 @@ class Trainer:
         if self.accelerator.num_processes == 1:
             return batch.in_parts(PART)
         n, rank = self.accelerator.num_processes, self.accelerator.process_index
+        if len(batch) < n:
+            raise ConfigError(
+                f"{n} processes cannot share a batch of {len(batch)} rows; each needs a row"
+            )
         return iter([batch[slice(rank, None, n)].trimmed()])
 
     def _log(self, watch: GradientByLoop | None, norm: float, bar: "tqdm[Any]") -> None:
@@ -221,34 +252,48 @@ class Trainer:
             self.best.offer(stage, self.step, records["valid"]["accuracy"], self.model)
 
     def _keep(self, last: bool) -> None:
-        if not self.accelerator.is_main_process:
-            return
-        if is_saved(self.cfg.save, self.step) or last:
+        if self.accelerator.is_main_process and (is_saved(self.cfg.save, self.step) or last):
             self._save_step()
         if self.step % self.cfg.save.resume_every == 0 and not last:
+            self._save_point()
+
+    def _save_point(self) -> None:
+        """Write what a killed run goes on from, with the random state of every process."""
+        everyones = gather_object([random_state()])
+        if self.accelerator.is_main_process:
             state = {"step": self.step, "seconds": self.seconds, "best": self.best.plain()}
-            save_point(self.folder, self.model, self.optimizer.optimizer, state)
+            state["processes"] = self.accelerator.num_processes
+            save_point(self.folder, self.model, self.optimizer.optimizer, state, everyones)
 
     def _save_step(self) -> None:
         """Keep the weights of this step, in half the bytes."""
         write_half(self.folder / "steps" / f"{self.step}.safetensors", self.model)
 
     def _finish(self) -> None:
+        self._save_point()
         if not self.accelerator.is_main_process:
             return
         write_card(self.folder, self.recipe, self.task, self.model)
-        state = {"step": self.step, "seconds": self.seconds, "best": self.best.plain()}
-        save_point(self.folder, self.model, self.optimizer.optimizer, state)
         if self.best.is_settled:  # a finished run, taken up again, has its chosen weights already
             return
         final = self.best.last() or self.model.state_dict()
         write_tensors(self.folder / "model.safetensors", final)
         self.best.tidy()
 
+    def _note_threads(self, before: int | None) -> None:
+        """Say so if the run began with another number of threads: its last bits may differ."""
+        now = self.recipe.threads
+        if before is not None and before != now and self.accelerator.is_main_process:
+            print(
+                f"{self.folder} was begun with {before} threads and goes on with {now}; sums are "
+                "rounded in another order, so that the run is not equal to the last bit",
+                file=sys.stderr,
+            )
+
     def _check_same(self, stored: Path) -> None:
         # Fields that came to a config after the run was begun are as if it had named them
         ours, theirs = (
-            r.model_dump(exclude={"versions", "commit", "name", "about"})
+            r.model_dump(exclude={"versions", "commit", "threads", "name", "about"})
             | {"model": model_config(r.model).model_dump()}
             for r in (self.recipe, load_recipe(stored))
         )
@@ -281,11 +326,9 @@ def cut_history(path: Path, step: int) -> None:
     if not path.exists():
         return
     kept = []
-    for line in read_text(path).splitlines():
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError:
-            break
-        if record["step"] <= step and step:
-            kept.append(line)
+    with suppress(FileError):  # of a broken line and all after it nothing is kept
+        for where, record in json_lines(read_text(path), str(path)):
+            fields_of(record, {"step": POINT["step"]}, where)
+            if record["step"] <= step and step:
+                kept.append(json.dumps(record, allow_nan=False))
     write_text(path, "".join(line + "\n" for line in kept))

@@ -46,12 +46,10 @@ def reconfigure(folder, **changes):
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-@pytest.fixture
-def gguf(tmp_path):
-    """A llama of random weights in a GGUF file, its maps named as llama.cpp names them."""
+def write_gguf(path, settings=(), tensors=()):
+    """A llama of random weights in a GGUF file, with further settings and tensors."""
     from gguf import GGUFWriter
 
-    path = tmp_path / "tiny.gguf"
     writer = GGUFWriter(path, "llama")
     writer.add_context_length(64)
     writer.add_embedding_length(16)
@@ -60,24 +58,33 @@ def gguf(tmp_path):
     writer.add_head_count(4)
     writer.add_head_count_kv(2)
     writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_freq_base(500.0)
     writer.add_vocab_size(53)
     writer.add_tokenizer_model("gpt2")
     writer.add_token_list([*map(chr, range(65, 116)), "<|endoftext|>", "AB"])
     writer.add_token_merges(["A B"])
     writer.add_eos_token_id(51)
+    for name, value in ({"llama.rope.freq_base": 500.0} | dict(settings)).items():
+        add = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
+        add[type(value)](name, value)
+    drawn = torch.Generator().manual_seed(0)
     shapes = {"token_embd": (53, 16), "output": (53, 16), "output_norm": (16,)}
     for layer in range(2):
         shapes |= {f"blk.{layer}.{name}": shape for name, shape in IN_A_LAYER.items()}
     for name, shape in shapes.items():
-        writer.add_tensor(
-            f"{name}.weight", (1 - len(shape) // 2 + 0.3 * torch.randn(shape)).numpy()
-        )
+        numbers = 1 - len(shape) // 2 + 0.3 * torch.randn(shape, generator=drawn)
+        writer.add_tensor(f"{name}.weight", numbers.numpy())
+    for name, tensor in dict(tensors).items():
+        writer.add_tensor(name, tensor.numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+@pytest.fixture
+def gguf(tmp_path):
+    return write_gguf(tmp_path / "tiny.gguf")
 
 
 def test_a_gguf_file_says_what_transformers_makes_of_it(gguf):
@@ -237,3 +244,116 @@ def test_a_model_of_other_parts_has_no_place_for_the_weights(save_twin):
     _, folder = save_twin("llama")
     assert refusal(folder, family="gnn").startswith("the checkpoint lacks blocks.0.W_in, ")
     assert refusal(folder, gated_mlp=False).startswith("this model has no place for")
+
+
+# -- what a file holds against what a config says
+
+
+def logits_of(twin, tokens=TOKENS):
+    with torch.no_grad():
+        return twin(tokens).logits
+
+
+@pytest.mark.parametrize("architecture", ["llama", "qwen2", "qwen3", "gpt2"])
+def test_a_head_in_the_file_wins_over_a_config_that_ties(save_twin, architecture):
+    from transformers import AutoModelForCausalLM
+
+    _, folder = save_twin(architecture, tie_word_embeddings=False)
+    reconfigure(folder, tie_word_embeddings=True)
+    theirs = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model = from_pretrained(folder)
+    assert not model.cfg.tie_embeddings
+    torch.testing.assert_close(model(TOKENS), logits_of(theirs), atol=1e-4, rtol=0)
+    with pytest.raises(PretrainedError, match="no place for the checkpoint's unembed.W_U"):
+        from_pretrained(folder, tie_embeddings=True)
+
+
+def test_rotary_factors_in_a_gguf_file_are_those_of_llama_3(tmp_path):
+    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    rope = {
+        "rope_type": "llama3",
+        "rope_theta": 1e9,  # so large that the second frequency turns once in 200,000 tokens
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    }
+    base = rope["rope_theta"]
+    plain = tmp_path / "plain.gguf"
+    write_gguf(plain, {"llama.rope.freq_base": base})
+    config = AutoConfig.from_pretrained(tmp_path, gguf_file="plain.gguf")
+    config.rope_parameters = rope
+    scaled, _ = ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")
+    unscaled = 1 / base ** (torch.arange(2) / 2)
+    factors = unscaled / scaled
+    assert factors.max() == 8
+    theirs = AutoModelForCausalLM.from_pretrained(
+        tmp_path, gguf_file="plain.gguf", config=config, dtype=torch.float32
+    ).eval()
+    folder = tmp_path / "with"
+    folder.mkdir()
+    write_gguf(
+        folder / "scaled.gguf", {"llama.rope.freq_base": base}, {"rope_freqs.weight": factors}
+    )
+    model = from_pretrained(str(folder))
+    assert model.cfg.rotary_scaling.factor == 8.0
+    torch.testing.assert_close(model(TOKENS), logits_of(theirs), atol=1e-4, rtol=0)
+    other = write_gguf(tmp_path / "other.gguf", {}, {"rope_freqs.weight": torch.tensor([1.0, 3.0])})
+    assert refusal(other).startswith(f"{other} scales the rotary frequencies (rope_freqs.weight)")
+
+
+@pytest.mark.parametrize(
+    "settings, says",
+    [
+        ({"llama.rope.scaling.factor": 4.0}, "asks for llama.rope.scaling.factor=4.0"),
+        ({"llama.rope.scaling.type": "yarn"}, "asks for llama.rope.scaling.type='yarn'"),
+        ({"llama.attention.sliding_window": 32}, "asks for llama.attention.sliding_window=32"),
+        ({"llama.something_new": 1}, "asks for llama.something_new=1"),
+        ({"llama.rope.dimension_count": 2, "llama.attention.key_length": 4}, "of several widths"),
+        ({"split.count": 3}, "one of 3 parts of a model"),
+    ],
+)
+def test_a_setting_that_transformers_does_not_read_is_refused(tmp_path, settings, says):
+    assert says in refusal(write_gguf(tmp_path / "tiny.gguf", settings))
+
+
+def test_a_setting_that_asks_for_nothing_is_no_matter(tmp_path):
+    idle = {"llama.rope.scaling.factor": 1.0, "llama.rope.dimension_count": 4}
+    path = write_gguf(tmp_path / "tiny.gguf", idle, {"rope_freqs.weight": torch.ones(2)})
+    plain = write_gguf(tmp_path / "plain.gguf")
+    assert torch.equal(from_pretrained(str(path))(TOKENS), from_pretrained(str(plain))(TOKENS))
+
+
+@pytest.mark.parametrize(
+    "name", ["blk.0.attn_q.bias", "blk.1.attn_k_norm.weight", "blk.0.ffn_up.bias", "cls.weight"]
+)
+def test_a_tensor_that_transformers_drops_is_refused(tmp_path, name):
+    path = write_gguf(tmp_path / "tiny.gguf", {}, {name: torch.randn(16)})
+    assert refusal(path) == f"{path} holds weights without a place: {name}"
+
+
+def test_weights_that_are_not_finite_are_named(save_twin):
+    _, folder = save_twin("llama")
+    rewrite(folder, lambda weights: weights | {"model.norm.weight": torch.full((16,), torch.inf)})
+    assert "holds weights that are not finite in torch.float32: model.norm.weight" in refusal(
+        folder
+    )
+
+
+def test_code_of_a_model_folder_is_not_run(save_twin, tmp_path, monkeypatch):
+    _, folder = save_twin("llama")
+    marker = tmp_path / "marker"
+    code = f"open({str(marker)!r}, 'w').close()\nclass Config: pass\nclass Model: pass\n"
+    (tmp_path / "theirs.py").write_text(code)
+    reconfigure(
+        folder,
+        model_type="theirs",
+        auto_map={"AutoConfig": "theirs.Config", "AutoModelForCausalLM": "theirs.Model"},
+    )
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    assert refusal(folder).endswith(
+        "brings code of its own (auto_map in its config), which is not run here"
+    )
+    assert not marker.exists()

@@ -10,11 +10,13 @@ import torch
 
 from workbench.config import ConfigError
 from workbench.tasks import build_task
-from workbench.tasks.family import GENERATIONS, NAMES, RELATIONS, Fact, kinship
+from workbench.tasks.family import GENERATIONS, NAMES, RELATIONS, Fact, kin, kinship
+from workbench.tasks.family import read as read_story
+from workbench.tasks.family import way as shortest
 from workbench.tasks.kinship import solve
 
 SIZES = dict(n_train=60, n_valid=10, n_test=40)
-VERSIONS = ("paper", "matched")
+VERSIONS = ("paper", "family", "matched")
 SAID = re.compile(r"(\w+) is the (\w+) of (\w+)")
 CHAIN = "Ada is the parent of Ben . Ben is the parent of Cora ."
 
@@ -66,7 +68,8 @@ def test_every_answer_is_what_one_way_of_facts_says(task, split):
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_chains_go_up_and_then_down(task, split):
+def test_chains_turn_once_at_most(task, split):
+    order = ["child", "parent"] if task.cfg.version == "family" else ["parent", "child"]
     for row in task.examples(task.split(split)):
         facts, (one, _, other) = told(row["question"])
         step = {fact[0]: fact for fact in facts}
@@ -74,7 +77,7 @@ def test_chains_go_up_and_then_down(task, split):
         while one != other:
             _, relation, one = step[one]
             relations.append(relation)
-        assert relations == sorted(relations, key=["parent", "child"].index)
+        assert relations == sorted(relations, key=order.index)
 
 
 def test_false_queries_are_off_by_2_or_4_within_12(task):
@@ -303,3 +306,40 @@ def test_wrong_sizes_are_refused(sizes, message):
     with pytest.raises(ConfigError) as error:
         build_task("kinship", **sizes)
     assert message in str(error.value)
+
+
+# -- what a real family would say
+
+
+@pytest.mark.parametrize(
+    "steps, kind",
+    [
+        ([1, 1], "line"),
+        ([-1], "line"),
+        ([1, -1], "siblings"),
+        ([1, 1, -1], "collateral"),  # an uncle
+        ([-1, 1], "no kin"),  # two parents of one child
+        ([-1, -1, 1], "no kin"),
+    ],
+)
+def test_kin_as_a_real_family_has_it(steps, kind):
+    assert kin(steps) == kind
+
+
+def test_published_chains_turn_at_a_common_descendant_and_those_of_family_at_an_ancestor(tasks):
+    turns = {"paper": {"no kin"}, "matched": {"no kin"}, "family": {"siblings", "collateral"}}
+    for version, turned in turns.items():
+        found = tasks[version].kin("test")
+        assert {kind for kind, n in found.items() if n} == {"line"} | turned, version
+        assert sum(found.values()) == int(tasks[version].split("test").answer.sum())
+
+
+def test_the_family_version_asks_what_the_papers_does(tasks):
+    rows = {v: tasks[v].examples(tasks[v].split("test")) for v in ("paper", "family")}
+    for ours, published in zip(rows["family"], rows["paper"], strict=True):
+        facts, query = read_story(ours["question"])
+        steps = shortest(facts, query.one, query.other)
+        assert steps == sorted(steps, reverse=True)
+        assert (
+            query == read_story(published["question"])[1] and ours["answer"] == published["answer"]
+        )

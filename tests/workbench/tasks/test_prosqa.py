@@ -1,5 +1,6 @@
 """ProsQA as a task: disjoint splits, the swapped control, typed questions."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from workbench.config import ConfigError
 from workbench.tasks import build_task
 from workbench.tasks.worded.layout import ALL, COT, Layout
+from workbench.tasks.worded.prosqa import load_prosqa
+from workbench.tasks.worded.prosqa_names import CONCEPTS, PEOPLE
 from workbench.tasks.worded.prosqa_shortcuts import entity_blind_features, target_first
 
 OFFICIAL = Path(__file__).parents[2] / "data" / "worded" / "prosqa_excerpt.json"
@@ -126,3 +129,70 @@ def test_features_are_read_from_the_question_however_it_is_laid_out(wording, lay
     for name, values in entity_blind_features(graphs).items():
         assert task.local_features(batch)[name].tolist() == values.tolist()
     assert task.to_guess(batch).tolist() == target_first(graphs).tolist()
+
+
+# -- official files beside drawn splits
+
+
+def shape_of(graph):
+    """A graph without its words."""
+    return graph.edges, graph.root, graph.target, graph.wrong, graph.target_first
+
+
+def test_a_file_beside_drawn_splits_takes_their_wording_and_words():
+    plain = build_task("prosqa", wording="arrows", **SIZES)
+    mixed = build_task(
+        "prosqa", wording="arrows", test_file=str(OFFICIAL), valid_file=str(OFFICIAL), **SIZES
+    )
+    assert mixed.vocabulary.words == plain.vocabulary.words
+    official = [p.facts["graph"] for p in load_prosqa(OFFICIAL)]
+    for split in ("valid", "test"):
+        assert [*map(shape_of, mixed.graphs(split))] == [*map(shape_of, official)]
+        for problem in mixed.problems(split):
+            graph = problem.facts["graph"]
+            assert len({*graph.names}) == len(graph.names)
+            assert {graph.names[node] for node in graph.people} <= {*PEOPLE}
+            assert {*graph.names} <= {*PEOPLE, *CONCEPTS}
+            assert "Every" not in problem.question and problem.answer in CONCEPTS
+            assert mixed.score(problem, problem.answer).right
+    assert mixed.graphs("test_swapped")[0].names == mixed.graphs("test")[0].names
+    assert mixed.problems("train")[0] == plain.problems("train")[0]
+
+
+def test_a_file_with_more_people_than_there_are_words_is_refused(monkeypatch):
+    monkeypatch.setattr("workbench.tasks.prosqa.PEOPLE", PEOPLE[:2])
+    task = build_task("prosqa", wording="arrows", test_file=str(OFFICIAL), **SIZES)
+    with pytest.raises(ValueError, match="are more than the 2 and 72 that there are words for"):
+        task.problems("test")
+
+
+def test_files_alone_keep_their_words_and_take_the_wording():
+    files = {f"{split}_file": str(OFFICIAL) for split in ("train", "valid", "test")}
+    told = load_prosqa(OFFICIAL)
+    assert build_task("prosqa", **files).problems("test") == told
+    arrows = build_task("prosqa", wording="arrows", **files).problems("test")
+    assert [p.facts["graph"] for p in arrows] == [p.facts["graph"] for p in told]
+    assert arrows[0].question.count("?") == 1 and "Every" not in arrows[0].question
+    assert arrows[0].facts["neighbor_k"] == told[0].facts["neighbor_k"]
+
+
+def test_a_file_is_asked_of_a_task_that_has_drawn_its_own():
+    task = build_task("prosqa", wording="arrows", **SIZES)
+    lengths = sorted(task.encode(p).n_tokens for p in task.from_file(OFFICIAL)[0])
+    asked = task.with_file(OFFICIAL, lengths[3] + 3)
+    assert len(asked.problems("file")) == 4 and asked.left_out["file"] == 2
+    assert asked.left_out_why == {f"longer than the model's {lengths[3] + 3} positions": 2}
+    assert len(asked.split("file")) == 4 and "file" not in task.__dict__.get("_problems", {})
+    assert 0 < asked.majority_rate("file") <= 1 and asked.shortcuts("file")
+    with pytest.raises(ConfigError, match=r"no problem of .* fits this run \(6 have longer than"):
+        task.with_file(OFFICIAL, 20)
+
+
+def test_words_that_a_run_of_files_lacks_are_left_out(tmp_path):
+    rows = json.loads(OFFICIAL.read_text())
+    for name, part in (("one", rows[:1]), ("others", rows)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(part))
+    files = {f"{split}_file": str(tmp_path / "one.json") for split in ("train", "valid", "test")}
+    kept, left_out = build_task("prosqa", **files).from_file(tmp_path / "others.json")
+    assert len(kept) + sum(left_out.values()) == len(rows)
+    assert left_out["names that the task has no words for"] >= 1

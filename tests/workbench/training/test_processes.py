@@ -8,8 +8,45 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+
+from workbench.files import read_tensors
 
 ROOT = Path(__file__).parents[3]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from workbench.recipe import load_recipe
+from workbench.training import Trainer
+
+trainer = Trainer(load_recipe("tiny.yaml"), Path(sys.argv[1]), quiet=True)
+trainer.model.register_forward_pre_hook(lambda *_: os._exit(0) if trainer.step == 4 else None)
+trainer.start(resume=False)
+trainer.run()
+"""
+
+
+def launch(folder, recipe, *run, n=2):
+    """Run a module or a script on a recipe with several processes."""
+    (folder / "tiny.yaml").write_text(recipe.to_yaml())
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    launcher = ["-m", "torch.distributed.run", f"--nproc_per_node={n}", f"--master_port={port}"]
+    return subprocess.run(
+        [sys.executable, *launcher, *run],
+        cwd=folder,
+        env=os.environ
+        | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def training(*options, out="two"):
+    return "-m", "workbench.cli", "train", "tiny.yaml", "--out", out, *options
 
 
 @pytest.fixture
@@ -18,20 +55,7 @@ def both(tmp_path):
     from workbench.training import train
 
     def both(recipe):
-        (tmp_path / "tiny.yaml").write_text(recipe.to_yaml())
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        launch = ["-m", "torch.distributed.run", "--nproc_per_node", "2", f"--master_port={port}"]
-        run = ["-m", "workbench.cli", "train", "tiny.yaml", "--out", "two"]
-        done = subprocess.run(
-            [sys.executable, *launch, *run],
-            cwd=tmp_path,
-            env=os.environ
-            | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-        )
+        done = launch(tmp_path, recipe, *training())
         assert done.returncode == 0, done.stderr[:2000]
         train(recipe, tmp_path / "one", quiet=True)
         return [
@@ -61,3 +85,22 @@ def test_two_processes_train_gates_that_not_every_stage_and_row_uses(staged, bot
     one, two = both(staged(model_changes={"family": "agclr"}))
     assert {record["stage"] for record in one} == {0, 1, 2}
     check_same(one, two, ["gradient_norm"])
+
+
+def test_two_processes_resume_to_the_same_bits(recipe, tmp_path):
+    # The ranks have rows of other lengths, so that their masks of dropout part after one step
+    whole = recipe(steps=6, save={"resume_every": 2}, model_changes={"dropout": 0.3})
+    assert launch(tmp_path, whole, *training()).returncode == 0
+    (tmp_path / "killed.py").write_text(KILLED)
+    launch(tmp_path, whole, "killed.py", "half")
+    assert not (tmp_path / "half" / "model.safetensors").exists()
+    done = launch(tmp_path, whole, *training("--resume", out="half"))
+    assert done.returncode == 0, done.stderr[-2000:]
+    one, two = (read_tensors(tmp_path / name / "model.safetensors") for name in ("half", "two"))
+    assert all(torch.equal(one[name], two[name]) for name in two)
+
+
+def test_more_processes_than_rows_are_refused_in_a_sentence(recipe, tmp_path):
+    done = launch(tmp_path, recipe(batch_size=1), *training())
+    assert done.returncode != 0
+    assert "2 processes cannot share a batch of 1 rows; each needs a row" in done.stderr

@@ -114,6 +114,7 @@ def test_a_run_may_be_stopped_twice(long, straight, tmp_path):
     trainer = Trainer(long, folder, quiet=True)
     trainer.start(resume=True)
     assert trainer.step == 2
+    trainer.lock.drop()
     train(long, folder, resume=True, quiet=True)
     assert same(folder, straight)
 
@@ -159,7 +160,7 @@ def test_a_point_with_half_its_plain_values_is_named(long, tmp_path):
     folder = stopped(long, tmp_path / "stopped", 5)
     path = folder / "resume" / "state.json"
     path.write_text(path.read_text()[:50])
-    with pytest.raises(FileError, match=r"resume/state\.json is broken"):
+    with pytest.raises(FileError, match=r"resume/state\.json is not JSON"):
         train(long, folder, resume=True, quiet=True)
 
 

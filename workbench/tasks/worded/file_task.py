@@ -82,6 +82,9 @@ class FileTask(WordedTask):
         most = self.cfg.most_tokens
         return found[:n] if most is None else self._short(split, found, n, most)
 
+    def from_file(self, path: Path) -> tuple[list[Problem], dict[str, int]]:
+        return self.load(path), {}
+
     def _short(
         self, split: str, found: Sequence[Problem], n: int | None, most: int
     ) -> list[Problem]:

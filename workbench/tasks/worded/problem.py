@@ -3,14 +3,13 @@
 Rows are numbered from 1 in errors, as a text editor numbers lines.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from workbench.config import ConfigError, nearest
-from workbench.files import read_text
+from workbench.config import ConfigError, FileError, nearest
+from workbench.reading import parse_json, read_text
 
 Value = TypeVar("Value")
 KINDS = {
@@ -88,11 +87,9 @@ def from_json(text: str, where: str) -> Any:
         ProblemError: It is no JSON.
     """
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ProblemError(
-            f"{where} is no JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from None
+        return parse_json(text, where)
+    except FileError as error:
+        raise ProblemError(str(error)) from None
 
 
 def value_of(row: Mapping[str, Any], name: str, kind: type[Value], where: str) -> Value:

@@ -5,8 +5,10 @@ question names a person, the root, and two concepts; the target is the one that 
 The wrong one descends from another person, the other root.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 Edge = tuple[int, int]
 
@@ -104,6 +106,34 @@ def frontier(graph: Graph) -> list[set[int]]:
     """After each number of steps from the root, all nodes that are no nearer, up to the target."""
     steps = distances(graph.root, children(graph))
     return [{n for n, step in steps.items() if step == k} for k in range(graph.hops + 1)]
+
+
+def renamed(
+    graph: Graph, people: Sequence[str], concepts: Sequence[str], draw: np.random.Generator
+) -> Graph:
+    """The same graph with other words, drawn without replacement.
+
+    Args:
+        graph: The graph.
+        people: Words for its people.
+        concepts: Words for all other nodes.
+        draw: What draws them.
+
+    Raises:
+        ValueError: There are fewer words than nodes.
+    """
+    persons = sorted(graph.people)
+    others = sorted(frozenset(range(len(graph.names))) - graph.people)
+    if len(persons) > len(people) or len(others) > len(concepts):
+        raise ValueError(
+            f"{len(persons)} people and {len(others)} concepts are more than the {len(people)} and "
+            f"{len(concepts)} that there are words for"
+        )
+    names = [""] * len(graph.names)
+    for nodes, words in ((persons, people), (others, concepts)):
+        for node, word in zip(nodes, draw.permutation(len(words)).tolist(), strict=False):
+            names[node] = words[word]
+    return replace(graph, names=tuple(names))
 
 
 def swapped(graph: Graph) -> Graph:

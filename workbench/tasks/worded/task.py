@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from workbench.tasks.worded.scoring import Score
 from workbench.tokenizer import SPECIALS, Vocabulary, load_vocabulary
 from workbench.vocabulary import WordVocabulary
 
+FILE = "file"  # what the problems of a file are called that is asked beside the splits
 OWN = ("<|pad|>", "<|end|>", *SPECIALS, ANSWER)  # what a vocabulary of words begins with
 
 Self = TypeVar("Self", bound="WordedTask")
@@ -46,6 +48,7 @@ class WordedTask(Task):
         super().__init__(cfg, seed)
         self.layout: Layout = COT
         self.left_out: dict[str, int] = {}  # problems of a split that are too long, once it is read
+        self.left_out_why: dict[str, int] = {}  # of a file that is asked beside the splits
 
     # -- what a task says
 
@@ -108,6 +111,46 @@ class WordedTask(Task):
         """The words that a step of the problem may lead to, from which a bridge is told."""
         return ()
 
+    def from_file(self, path: Path) -> tuple[list[Problem], dict[str, int]]:
+        """The problems of an official file in the task's own words; how many are left out, by why.
+
+        Raises:
+            ConfigError: The task reads no files.
+        """
+        raise ConfigError(f"the task {type(self).__name__} reads no files")
+
+    def with_file(self: Self, path: Path, n_ctx: int) -> Self:
+        """The task with one split more, `file`: the problems of a file that a model has room for.
+
+        `left_out` counts the others.
+
+        Args:
+            path: The file.
+            n_ctx: Positions that the model has.
+
+        Raises:
+            ConfigError: The task reads no files, or no problem of it fits.
+            ProblemError: The file or a row is not as it should be.
+        """
+        problems, left_out = self.from_file(path)
+        room = n_ctx - 3 - self.layout.n_fillers
+        encoded = [self.encode(problem) for problem in problems]
+        fits = [one.n_tokens <= room for one in encoded]
+        if not all(fits):
+            left_out = left_out | {f"longer than the model's {n_ctx} positions": fits.count(False)}
+        if not any(fits):
+            why = "; ".join(f"{n:,} have {reason}" for reason, n in left_out.items())
+            raise ConfigError(f"no problem of {path} fits this run ({why or 'it holds none'})")
+        other = copy.copy(self)
+        other.__dict__.pop("splits", None)
+        kept = [p for p, fit in zip(problems, fits, strict=True) if fit]
+        other.__dict__["_problems"] = self._problems | {FILE: kept}
+        kept_encoded = [e for e, fit in zip(encoded, fits, strict=True) if fit]
+        other.__dict__["_encoded"] = self._encoded | {FILE: kept_encoded}
+        other.left_out = self.left_out | {FILE: sum(left_out.values())}
+        other.left_out_why = left_out
+        return other
+
     # -- problems, encoded once
 
     def problems(self, split: str) -> list[Problem]:
@@ -116,7 +159,7 @@ class WordedTask(Task):
         Raises:
             ValueError: There is no such split.
         """
-        if split not in self.split_names:
+        if split not in self.split_names and split not in self._problems:
             raise ValueError(f"no split {split!r}; {nearest(split, self.split_names)}")
         if split not in self._problems:
             self._problems[split] = self.read_problems(split)
@@ -274,7 +317,7 @@ class LazySplits(Mapping[str, Batch]):
         self.done: dict[str, Batch] = {}
 
     def __getitem__(self, split: str) -> Batch:
-        if split not in self.task.split_names:
+        if split not in self.task.split_names and split not in self.task._problems:
             raise KeyError(split)
         if split not in self.done:
             everything = range(len(self.task.problems(split)))

@@ -121,7 +121,7 @@ def test_a_split_without_a_file_is_named(sums):
     "name, text, sentence",
     [
         ("sums.txt", '{"question": "1?"}', r"row 1 of .*sums\.txt has no \|\| between"),
-        ("sums.jsonl", "1 + 1?||#### 2", r"row 1 of .*sums\.jsonl is no JSON"),
+        ("sums.jsonl", "1 + 1?||#### 2", r"row 1 of .*sums\.jsonl is not JSON"),
         ("sums.jsonl", '{"question": "1?", "answer": "1"}', r"row 1 of .* has no #### before"),
         ("sums.csv", "question,answer", r"sums\.csv ends in '\.csv'; "),
     ],

@@ -58,7 +58,7 @@ def test_an_odd_line_end_inside_a_question_is_no_line_end(tmp_path):
 @pytest.mark.parametrize(
     ("name", "second", "sentence"),
     [
-        ("a.jsonl", "{", "row 2 of .*a.jsonl is no JSON"),
+        ("a.jsonl", "{", "row 2 of .*a.jsonl is not JSON"),
         ("a.jsonl", "[1]", r"row 2 of .* should be an object with fields; it is \[1\]"),
         ("a.jsonl", '{"question": "?"}', "row 2 of .* lacks the field 'answer'"),
         ("a.jsonl", '{"question": "?", "answer": "72"}', "row 2 of .* has no #### before"),

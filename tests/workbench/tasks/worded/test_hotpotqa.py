@@ -107,7 +107,7 @@ def test_a_wrong_row_is_named(row, sentence):
     [
         ("{}", "should hold a list of problems"),
         ("[]", "should hold a list of problems"),
-        ("[1", "is no JSON: .* at line 1, column 3"),
+        ("[1", "is not JSON: .* at line 1, column 3"),
     ],
 )
 def test_a_wrong_file_is_named(tmp_path, text, sentence):

@@ -1,0 +1,216 @@
+"""What a GGUF file says that transformers does not read: each heeded here, or refused by name.
+
+transformers fills in what it does not find and drops what it does not know. A setting or a tensor
+that changes the numbers would so be lost without a word.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from workbench.architectures import PretrainedError, listed
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+# Settings below the architecture's name that transformers reads, or that change no number
+READ = {
+    "vocab_size",
+    "context_length",
+    "embedding_length",
+    "block_count",
+    "feed_forward_length",
+    "attention.head_count",
+    "attention.head_count_kv",
+    "attention.layer_norm_rms_epsilon",
+    "attention.layer_norm_epsilon",
+    "rope.freq_base",
+    "tensor_data_layout",
+    "rope.scaling.original_context_length",
+    "rope.scaling.finetuned",
+    "pooling_type",
+}
+WIDTHS = ("attention.key_length", "attention.value_length", "rope.dimension_count")
+# Settings that ask for nothing if they have such a value
+IDLE: dict[str, tuple[Any, ...]] = {
+    "rope.scaling.type": ("none",),
+    "rope.scaling.factor": (0.0, 1.0),
+    "rope.scaling.attn_factor": (1.0,),
+    "rope.scale_linear": (0.0, 1.0),
+    "attention.sliding_window": (0,),
+    "attention.causal": (True,),
+    "attention.clamp_kqv": (0.0,),
+    "attention.max_alibi_bias": (0.0,),
+    "use_parallel_residual": (False,),
+    "expert_count": (0,),
+    "expert_used_count": (0,),
+    "logit_scale": (1.0,),
+}
+# Of Llama 3.1 and after; a file holds what they make of the frequencies, not the numbers
+LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+ROPE_FREQS = "rope_freqs.weight"
+LAYER = re.compile(r"blk\.(\d+)\.(.+)\.(weight|bias)")
+OUTSIDE = ("token_embd", "output", "output_norm", "position_embd")
+IN_A_LAYER = {
+    "gpt2": ("attn_norm", "attn_qkv", "attn_output", "ffn_norm", "ffn_up", "ffn_down"),
+    "llama": (
+        "attn_norm",
+        "attn_q",
+        "attn_k",
+        "attn_v",
+        "attn_output",
+        "attn_q_norm",
+        "attn_k_norm",
+        "ffn_norm",
+        "ffn_gate",
+        "ffn_up",
+        "ffn_down",
+    ),
+}
+# What a state dict of transformers calls what a GGUF file may hold beside a plain llama's weights
+SOMETIMES = {
+    "attn_q.bias": "self_attn.q_proj.bias",
+    "attn_k.bias": "self_attn.k_proj.bias",
+    "attn_v.bias": "self_attn.v_proj.bias",
+    "attn_output.bias": "self_attn.o_proj.bias",
+    "attn_q_norm.weight": "self_attn.q_norm.weight",
+    "attn_k_norm.weight": "self_attn.k_norm.weight",
+}
+
+
+@dataclass(frozen=True)
+class GgufHead:
+    """Settings and the names of the tensors of a GGUF file."""
+
+    path: str
+    architecture: str
+    settings: Mapping[str, Any]
+    tensors: frozenset[str]
+    rope_freqs: Tensor | None
+
+    def refine(self, config: "PretrainedConfig") -> None:
+        """Put into a config what transformers left out of it.
+
+        Raises:
+            PretrainedError: The file asks for something that no config here can say.
+        """
+        if self.settings.get("split.count", 1) > 1:
+            raise PretrainedError(
+                f"{self.path} is one of {self.settings['split.count']} parts of a model; join them "
+                "first, as `llama-gguf-split --merge` does"
+            )
+        self._refine_width(config)
+        own = self.architecture + "."
+        foreign = [
+            f"{name}={value!r:.40}"
+            for name, value in self.settings.items()
+            if name.startswith(own) and not self._is_known(name.removeprefix(own), value)
+        ]
+        if foreign:
+            raise PretrainedError(
+                f"{self.path} asks for {listed(foreign)}, which would be lost on the way"
+            )
+        self._refine_rope(config)
+
+    def _is_known(self, name: str, value: Any) -> bool:
+        return name in READ or name in WIDTHS or value in IDLE.get(name, ())
+
+    def _refine_width(self, config: "PretrainedConfig") -> None:
+        """The width of a head, which transformers takes from elsewhere."""
+        widths = {
+            name: self.settings[f"{self.architecture}.{name}"]
+            for name in WIDTHS
+            if f"{self.architecture}.{name}" in self.settings
+        }
+        if len(set(widths.values())) > 1:
+            said = ", ".join(f"{name}={width}" for name, width in widths.items())
+            raise PretrainedError(f"{self.path} asks for heads of several widths ({said})")
+        if not widths:
+            return
+        width = next(iter(widths.values()))
+        if hasattr(config, "head_dim"):
+            config.head_dim = width
+        elif width * config.num_attention_heads != config.hidden_size:
+            raise PretrainedError(
+                f"{self.path} asks for heads of width {width}; {config.num_attention_heads} of "
+                f"them do not make {config.hidden_size}"
+            )
+
+    def _refine_rope(self, config: "PretrainedConfig") -> None:
+        """Factors of the rotary frequencies, as Llama 3.1 and after have them."""
+        factors = self.rope_freqs
+        if factors is None or bool((factors == 1).all()):
+            return
+        rope = dict(config.rope_parameters)
+        scaling = LLAMA3 | {"factor": float(factors.max())}
+        wanted = _llama3_factors(len(factors), float(rope["rope_theta"]), scaling)
+        if not torch.allclose(factors, wanted, rtol=1e-4):
+            raise PretrainedError(
+                f"{self.path} scales the rotary frequencies ({ROPE_FREQS}) in another way than "
+                "Llama 3.1 does, which our models lack"
+            )
+        config.rope_parameters = rope | scaling | {"rope_type": "llama3"}
+
+    def check_read(self, names: frozenset[str]) -> None:
+        """Refuse tensors that transformers dropped.
+
+        Args:
+            names: Of the state dict that it made of the file.
+
+        Raises:
+            PretrainedError: There are some.
+        """
+        layers = IN_A_LAYER["gpt2" if self.architecture == "gpt2" else "llama"]
+        unread = []
+        for tensor in sorted(self.tensors - {ROPE_FREQS}):
+            found = LAYER.fullmatch(tensor)
+            if found is None:
+                known = tensor.rpartition(".")[0] in OUTSIDE
+            else:
+                place = SOMETIMES.get(f"{found[2]}.{found[3]}")
+                is_there = place is None or f"model.layers.{found[1]}.{place}" in names
+                known = found[2] in layers and (is_there or self.architecture == "gpt2")
+                known &= place is not None or found[3] == "weight" or self.architecture == "gpt2"
+            if not known:
+                unread.append(tensor)
+        if unread:
+            raise PretrainedError(f"{self.path} holds weights without a place: {listed(unread)}")
+
+
+def read_head(path: Path) -> GgufHead:
+    """The head of a GGUF file."""
+    from gguf import GGUFReader
+
+    reader = GGUFReader(path)
+    settings = {
+        name: field.contents()
+        for name, field in reader.fields.items()
+        if not name.startswith(("tokenizer.", "GGUF."))
+    }
+    freqs = [
+        torch.from_numpy(tensor.data.copy()).float().flatten()
+        for tensor in reader.tensors
+        if tensor.name == ROPE_FREQS
+    ]
+    return GgufHead(
+        str(path),
+        str(settings["general.architecture"]),
+        settings,
+        frozenset(tensor.name for tensor in reader.tensors),
+        freqs[0] if freqs else None,
+    )
+
+
+def _llama3_factors(n: int, base: float, scaling: Mapping[str, float]) -> Tensor:
+    """By how much Llama 3.1 divides each rotary frequency, [d_head / 2]."""
+    lengths = 2 * math.pi * base ** (torch.arange(n) / n)  # of a turn, in tokens
+    turns = scaling["original_max_position_embeddings"] / lengths
+    low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+    share = ((turns - low) / (high - low)).clamp(0, 1)
+    return 1 / ((1 - share) / scaling["factor"] + share)
