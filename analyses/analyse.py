@@ -35,6 +35,7 @@ from analyses.trained import Trained
 from analyses.training_curves import training_curves
 from workbench.config import ConfigError, nearest
 from workbench.edits import Edit, Watch, parse_edits, patched_from, to_plain
+from workbench.evaluation import check_loops, check_thoughts
 from workbench.instruments.finite import finite_hooks
 from workbench.models.base import LatentModel
 from workbench.models.thought import ThoughtModel
@@ -210,14 +211,14 @@ def _checked_task(
     if not isinstance(model, ThoughtModel):
         if thoughts is not None:
             raise ConfigError("--thoughts is for models that think; this one has --loops")
+        check_loops(n_loops)
         return run.task
     if n_loops is not None:
         raise ConfigError("--loops is for models that loop; this one has --thoughts")
     task = cast(WordedTask, run.task)
     if thoughts is None:
         return task
-    if thoughts < 0:
-        raise ConfigError(f"--thoughts {thoughts} must be at least 0")
+    check_thoughts(thoughts, model)
     return task.laid_out(task.layout.with_fillers(thoughts))
 
 

@@ -110,7 +110,7 @@ class ComputeFrontier(Result):
             )
             if beyond
         ]
-        parts = [f"{self.unit} solved beyond guessing: {', '.join(solved) or 'none'} loops"]
+        parts = [f"{self.unit} solved beyond guessing: {', '.join(solved) or 'none'}"]
         if self.slope.value == self.slope.value:
             parts.append(f"{self.slope} loops for one step more")
         for name, found in (("in", self.in_range), ("beyond", self.beyond_range)):

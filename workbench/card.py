@@ -22,7 +22,7 @@ def write_card(folder: Path, recipe: Recipe, task: Task, model: LatentModel) -> 
     rows = [_row(record, task) for record in last]
     write_text(
         folder / "card.md",
-        f"# {recipe.name}\n\n{recipe.about}\n\n"
+        f"# {recipe.name}\n\n{_purpose(recipe)}"
         f"A `{recipe.model['family']}` model of {n_parameters:,} parameters on "
         f"`{recipe.task['name']}`, seed {recipe.seed}, {recipe.training.steps:,} steps of "
         f"{recipe.training.batch_size} rows ({minutes:.0f} minutes of training)."
@@ -34,6 +34,11 @@ def write_card(folder: Path, recipe: Recipe, task: Task, model: LatentModel) -> 
         "Make it again, by the recipe beside this page: "
         "`workbench train recipe.yaml --out FOLDER`.\n",
     )
+
+
+def _purpose(recipe: Recipe) -> str:
+    """What the recipe is for, in its own words; what came of it stands in the table."""
+    return f"What the recipe is for: {recipe.about}\n\n" if recipe.about else ""
 
 
 def _left_out(task: Task) -> str:

@@ -4,11 +4,16 @@ import argparse
 import json
 import os
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from workbench.tasks import Task
 
 # Streamlit's options by which the page is open to nobody else. It reads .streamlit/config.toml of
 # the present folder alone, which need not be the checkout.
@@ -22,6 +27,17 @@ EXIT_CODES = (
     "exit codes: 0 done, 1 wrong input (one sentence on stderr), 2 wrong usage, "
     "70 a bug (with its traceback), 130 interrupted"
 )
+MOMENT = 1.0  # seconds
+LONGEST = 1_000  # characters of an error's sentence
+WORK = {  # what each verb does that may take a while
+    "runs": "reading the runs",
+    "recipes": "reading the recipes",
+    "train": "drawing the task and building the model",
+    "evaluate": "drawing the task and asking the run",
+    "analyse": "drawing the task and looking at the run",
+    "data": "drawing the task",
+    "app": "starting the page",
+}
 Verb = Callable[[argparse.Namespace], None]
 
 
@@ -141,18 +157,35 @@ def analyse(args: argparse.Namespace) -> None:
 
 
 def data(args: argparse.Namespace) -> None:
-    """Print examples of a task as JSON lines."""
+    """Print examples of a task, or of a run's own task, as JSON lines."""
     from workbench.files import write_text
-    from workbench.tasks import build_task
 
-    task = build_task(args.task, args.seed, **_settings(args.set))
-    batch = task.batch(args.split or task.default_split, args.n, args.seed)
+    task = _task(args)
+    batch = task.batch(args.split or task.default_split, args.n, args.seed or 0)
     text = "".join(json.dumps(example) + "\n" for example in task.examples(batch))
     if args.out is None:
         print(text, end="")
     else:
         write_text(args.out, text)
         print(args.out)
+
+
+def _task(args: argparse.Namespace) -> "Task":
+    from workbench.reading import is_file
+    from workbench.runs import load_run, run_folders
+    from workbench.tasks import TASKS, build_task
+
+    settings = _settings(args.set)
+    is_run = args.task in run_folders() or is_file(Path(args.task, "recipe.yaml"))
+    if args.task in TASKS or not is_run:
+        return build_task(args.task, args.seed or 0, **settings)
+    given = ["--set"] * bool(settings) + ["--seed"] * (args.seed is not None)
+    if given:
+        raise ValueError(
+            f"{args.task} is a run, whose task has its own sizes and seed; leave out "
+            f"{' and '.join(given)}"
+        )
+    return load_run(args.task).task
 
 
 def app(args: argparse.Namespace) -> None:
@@ -194,6 +227,25 @@ def _device(wanted: str | None) -> str:
     return best_device() if wanted is None else check_device(wanted)
 
 
+@contextmanager
+def _saying(what: str) -> Iterator[None]:
+    """Say on stderr what is being done, once that takes longer than a moment."""
+    timer = threading.Timer(MOMENT, lambda: print(what, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _shortened(sentence: str) -> str:
+    """A sentence without most of what it quotes, where that is very long."""
+    if len(sentence) <= LONGEST:
+        return sentence
+    return f"{sentence[: LONGEST // 2]} … {sentence[-LONGEST // 2 :]}"
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The command line, without anything behind it loaded."""
     parser = argparse.ArgumentParser(
@@ -231,10 +283,10 @@ def build_parser() -> argparse.ArgumentParser:
     verb.add_argument("--out", type=Path, default=Path("results"), help="folder (results)")
 
     verb = _verb(verbs, data)
-    verb.add_argument("task", metavar="TASK")
+    verb.add_argument("task", metavar="TASK", help="a task, or a run for the words that it knows")
     verb.add_argument("--split", help="by default the one that the task is judged on")
-    verb.add_argument("--n", type=int, default=10)
-    verb.add_argument("--seed", type=int, default=0)
+    verb.add_argument("--n", type=int, default=10, help="rows to draw (10)")
+    verb.add_argument("--seed", type=int, help="of the task and the draw (0)")
     _add_set(verb, "a size of the task, k=v")
     verb.add_argument("--out", type=Path)
 
@@ -269,7 +321,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run one verb; returns one of `EXIT_CODES`."""
     args = build_parser().parse_args(argv)
     try:
-        args.run_verb(args)
+        with _saying(f"workbench {args.verb}: {WORK.get(args.verb, 'working')} …"):
+            args.run_verb(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -285,7 +338,7 @@ def main(argv: list[str] | None = None) -> int:
             traceback.print_exc()
             print(f"workbench {args.verb}: this is a bug; please report it", file=sys.stderr)
             return CRASHED
-        print(f"workbench {args.verb}: {error}", file=sys.stderr)
+        print(f"workbench {args.verb}: {_shortened(str(error))}", file=sys.stderr)
         return 1
     return 0
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from workbench.config import ModelConfig
+from workbench.models import family
 from workbench.models.base import LatentModel
 
 BUFFERS = ("mask", "IGNORE", "rotary_sin", "rotary_cos")
@@ -43,7 +44,8 @@ def from_transformer_lens(state_dict: Mapping[str, Tensor], cfg: ModelConfig) ->
     """Weights for a model of `cfg` from those of a HookedTransformer.
 
     Raises:
-        ConversionError: `cfg` ties the embeddings, and the weights do not.
+        ConversionError: `cfg` ties the embeddings, and the weights do not; or they are not those of
+            a model of `cfg`.
     """
     weights = {
         name: tensor
@@ -51,7 +53,7 @@ def from_transformer_lens(state_dict: Mapping[str, Tensor], cfg: ModelConfig) ->
         if name.rpartition(".")[2] not in BUFFERS
     }
     if not cfg.tie_embeddings:
-        return weights
+        return _checked(weights, cfg)
     W_U, b_U = weights.pop("unembed.W_U"), weights.pop("unembed.b_U", torch.zeros(1))
     wanted = weights["embed.W_E"].T * cfg.readout_scale
     if W_U.shape != wanted.shape or not torch.allclose(W_U, wanted) or bool(b_U.any()):
@@ -60,4 +62,27 @@ def from_transformer_lens(state_dict: Mapping[str, Tensor], cfg: ModelConfig) ->
             f"(W_U is not W_E^T * {cfg.readout_scale:g}, or b_U is not zero); set "
             "tie_embeddings=False"
         )
+    return _checked(weights, cfg)
+
+
+def _checked(weights: dict[str, Tensor], cfg: ModelConfig) -> dict[str, Tensor]:
+    """The weights, if they are just those of a model of `cfg` but for its recurrence."""
+    with torch.device("meta"):
+        wanted = family(cfg.family)(cfg).state_dict()
+    missing = sorted(n for n in wanted.keys() - weights.keys() if n.startswith(SHARED))
+    foreign = sorted(weights.keys() - wanted.keys())
+    parts = [f"lack {', '.join(missing[:6])}"] if missing else []
+    parts += [f"hold {', '.join(foreign[:6])}, for which it has no place"] if foreign else []
+    if parts:
+        raise ConversionError(
+            f"these weights {' and '.join(parts)}; the config's normalization_type, use_qk_norm, "
+            "positional_embedding_type and act_fn must be those of the HookedTransformer, and a "
+            "final norm of another kind (final_rms) is none of ours"
+        )
+    for name in weights:
+        if weights[name].shape != wanted[name].shape:
+            raise ConversionError(
+                f"{name} is {list(weights[name].shape)}; the config makes it "
+                f"{list(wanted[name].shape)}"
+            )
     return weights

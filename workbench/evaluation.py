@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from workbench.config import ConfigError
+from workbench.config import MOST_LOOPS, ConfigError
 from workbench.edits import Edit, Watch, patched_from, to_plain
 from workbench.instruments import read
 from workbench.instruments.finite import finite_hooks
@@ -57,6 +57,8 @@ def evaluate(
         ConfigError: Step or split does not exist, or an option or edit does not fit the model.
         ProblemError: The file or a row of it is not as it should be.
     """
+    if seed < 0:
+        raise ConfigError(f"--seed {seed} must be at least 0")
     step = run.loaded_step(step)
     model = run.model if step is None else run.model_at(step)
     task = run.task
@@ -115,8 +117,7 @@ def _by_loops(
     seed: int,
 ) -> dict[str, Any]:
     """Of a model that loops: the answer read after each loop."""
-    if n_loops is not None and n_loops < 1:
-        raise ConfigError(f"--loops {n_loops} must be at least 1")
+    check_loops(n_loops)
     batch = task.split(split) if n is None else task.batch(split, n, seed)
     right = []
     for start in range(0, len(batch), ROWS):
@@ -125,6 +126,21 @@ def _by_loops(
             right.append(read(model, rows, n_loops).right.cpu())
     correct = torch.cat(right, dim=1)  # [loop batch]
     return {"loops": len(correct), "trained_loops": trained} | _shares(correct, batch.difficulty)
+
+
+def check_loops(n_loops: int | None) -> None:
+    """Refuse a number of loops that nobody can have meant."""
+    if n_loops is not None and not 1 <= n_loops <= MOST_LOOPS:
+        raise ConfigError(f"--loops {n_loops:,} must be between 1 and {MOST_LOOPS:,}")
+
+
+def check_thoughts(thoughts: int | None, model: ThoughtModel) -> None:
+    """Refuse a number of thoughts for which the model has no positions, before any is laid out."""
+    most = model.cfg.n_ctx
+    if thoughts is not None and not 0 <= thoughts <= most:
+        raise ConfigError(
+            f"--thoughts {thoughts:,} must be between 0 and {most:,}, the model's n_ctx"
+        )
 
 
 def _by_thoughts(
@@ -137,12 +153,17 @@ def _by_thoughts(
     seed: int,
 ) -> dict[str, Any]:
     """Of a model that thinks: the answer said after 0, 1, … all of its thoughts."""
-    if thoughts is not None and thoughts < 0:
-        raise ConfigError(f"--thoughts {thoughts} must be at least 0")
+    check_thoughts(thoughts, model)
     most = task.layout.n_fillers if thoughts is None else thoughts
     numbers = list(range(len(task.problems(split))))
     if n is not None:
         numbers = cast(WordedBatch, task.batch(split, n, seed)).number.tolist()
+    longest = task.lay_out(split, numbers, task.layout.with_fillers(most)).tokens.shape[1]
+    if longest > model.cfg.n_ctx:
+        raise ConfigError(
+            f"--thoughts {most}: question, thoughts and answer take {longest} positions; "
+            f"the model has {model.cfg.n_ctx} (n_ctx)"
+        )
     problems = [task.problems(split)[number] for number in numbers]
     right: list[Tensor] = []
     scores: Sequence[Score] = ()

@@ -138,8 +138,8 @@ def make_folder(path: Path) -> None:
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"the folder {str(path):.400} cannot be made ({error.strerror})") from None
+    except (OSError, ValueError) as error:  # ValueError of a name with a null byte
+        raise FileError(f"the folder {str(path):.400} cannot be made ({error})") from None
 
 
 @contextmanager
@@ -162,7 +162,7 @@ def _whole(path: Path) -> Iterator[Path]:
     try:
         target = path.resolve()
         kind = target.stat().st_mode if target.exists() else stat.S_IFREG
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise FileError(f"{str(path):.400} cannot be written ({error})") from None
     if stat.S_ISDIR(kind):
         raise FileError(f"{path} is a folder; name a file")

@@ -80,7 +80,7 @@ def parse_yaml(text: str, where: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" at line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or error
+        problem = str(getattr(error, "problem", None) or error).partition("\n")[0]
         raise ConfigError(f"{where} is no valid YAML{line}: {problem}") from None
     except RecursionError:
         raise ConfigError(f"{where} is nested too deep to be read") from None

@@ -162,6 +162,18 @@ def find(source: str, gguf_file: str | None = None) -> Source:
     return Source(source, gguf_file, False)
 
 
+def find_tokenizer(source: str) -> Source:
+    """As `find`, for a tokenizer alone: its folder need not hold a model.
+
+    Raises:
+        PretrainedError: There is nothing of that name here, and none of the Hub's looks like it.
+    """
+    folder = Path(source).expanduser()
+    if folder.is_dir() and any((folder / name).exists() for name in TOKENIZERS):
+        return Source(str(folder), None, True)
+    return find(source, None)
+
+
 def _gguf_in(folder: Path, wanted: str | None) -> str | None:
     """The GGUF file of a folder to read, or None where it holds a model in transformers' files."""
     there = sorted(path.name for path in folder.glob("*.gguf"))

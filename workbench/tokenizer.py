@@ -169,9 +169,9 @@ def load_vocabulary(source: str, add_specials: bool = False) -> PretrainedVocabu
         PretrainedError: There is none.
     """
     from workbench.architectures import PretrainedError
-    from workbench.sources import find
+    from workbench.sources import find_tokenizer
 
-    found = find(source, None).vocabulary(0)
+    found = find_tokenizer(source).vocabulary(0)
     if found is None:
         raise PretrainedError(f"{source} has no tokenizer")
     return PretrainedVocabulary(found.tokenizer, add_specials)

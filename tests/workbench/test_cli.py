@@ -203,7 +203,7 @@ def test_analyse_takes_one_typed_question(say):
             "no split 'test_odd'; did you mean 'test_ood'?",
         ),
         (["evaluate", "run", "--step", "3"], "run keeps no step 3; the nearest it keeps is "),
-        (["evaluate", "run", "--loops", "0"], "--loops 0 must be at least 1"),
+        (["evaluate", "run", "--loops", "0"], "--loops 0 must be between 1 and 10,000"),
         (
             ["evaluate", "run", "--thoughts", "2"],
             "--thoughts is for models that think; this one has --loops",
@@ -314,3 +314,16 @@ def test_a_reader_that_has_seen_enough_is_no_error():
         run.stdout.close()
         complaint = run.stderr.read()
     assert (run.returncode, complaint) == (0, "")
+
+
+def test_data_of_a_run_are_in_the_words_that_it_knows(say):
+    code, out, _ = say("data", "run", "--n", "3")
+    assert code == 0
+    from workbench.runs import load_run
+
+    run = load_run("run")
+    for line in out.splitlines():
+        question = json.loads(line)["question"]
+        assert run.model(**run.model.ask(question)).isfinite().all()
+    code, _, err = say("data", "run", "--set", "n_train=3", "--seed", "1")
+    assert code == 1 and "leave out --set and --seed" in err

@@ -71,9 +71,9 @@ def test_every_shared_activation_agrees(golden):
         torch.testing.assert_close(ours, golden.cache[name], **CLOSE)
 
 
-def test_only_the_unembeddings_own_places_are_missing(golden):
+def test_no_place_is_missing(golden):
     _, cache = golden.model.run_with_cache(golden.tokens)
-    assert golden.cache.keys() - set(cache) == {"unembed.hook_in", "unembed.hook_out"}
+    assert golden.cache.keys() <= set(cache)
 
 
 def test_only_the_recurrences_places_are_new(golden):

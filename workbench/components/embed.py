@@ -6,6 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from workbench.config import ModelConfig
+from workbench.hooks import HookPoint
 
 
 class Embed(nn.Module):
@@ -39,8 +40,14 @@ class Unembed(nn.Module):
         super().__init__()
         self.W_U = nn.Parameter(torch.randn(cfg.d_model, cfg.d_vocab) * cfg.d_model**-0.5)
         self.b_U = nn.Parameter(torch.zeros(cfg.d_vocab))
+        self.hook_in = HookPoint()  # [batch pos d_model]
+        self.hook_out = HookPoint()  # [batch pos d_vocab]
 
     def forward(self, resid: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_vocab"]:
+        return self.hook_out(self.plain(self.hook_in(resid)))
+
+    def plain(self, resid: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_vocab"]:
+        """The same logits, without hooks."""
         return F.linear(resid, self.W_U.T, self.b_U)
 
 
@@ -50,8 +57,16 @@ class TiedUnembed(nn.Module):
     def __init__(self, scale: float) -> None:
         super().__init__()
         self.scale = scale
+        self.hook_in = HookPoint()  # [batch pos d_model]
+        self.hook_out = HookPoint()  # [batch pos d_vocab]
 
     def forward(
         self, resid: Float[Tensor, "*axes d_model"], W_E: Float[Tensor, "d_vocab d_model"]
     ) -> Float[Tensor, "*axes d_vocab"]:
+        return self.hook_out(self.plain(self.hook_in(resid), W_E))
+
+    def plain(
+        self, resid: Float[Tensor, "*axes d_model"], W_E: Float[Tensor, "d_vocab d_model"]
+    ) -> Float[Tensor, "*axes d_vocab"]:
+        """The same logits, without hooks."""
         return (resid * self.scale) @ W_E.T

@@ -248,7 +248,8 @@ class LatentModel(NamedModel, ABC):
             return [(lambda name: True, recorder)]
         if callable(names):
             return [(names, recorder)]
-        return [(name, recorder) for name in ([names] if isinstance(names, str) else names)]
+        named = [names] if isinstance(names, str) else dict.fromkeys(names)  # each name once
+        return [(name, recorder) for name in named]
 
     def _check_place(self, name: str | Callable[[str], bool]) -> None:
         if callable(name):
@@ -258,7 +259,15 @@ class LatentModel(NamedModel, ABC):
             raise UnknownHook(f"this model has no hook {name!r}; {nearest(name, self.hook_dict)}")
 
     def unembedded(self, normed: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_vocab"]:
-        """Logits of states that have passed the final norm."""
+        """Logits of states that have passed the final norm; no hook hears it."""
+        if isinstance(self.unembed, TiedUnembed):
+            return self.unembed.plain(normed, self.embed.W_E)
+        return self.unembed.plain(normed)
+
+    def unembed_hooked(
+        self, normed: Float[Tensor, "*axes d_model"]
+    ) -> Float[Tensor, "*axes d_vocab"]:
+        """The same at the end of a forward pass, where `unembed.hook_in` and `hook_out` hear it."""
         if isinstance(self.unembed, TiedUnembed):
             return cast(Tensor, self.unembed(normed, self.embed.W_E))
         return cast(Tensor, self.unembed(normed))

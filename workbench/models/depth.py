@@ -194,9 +194,9 @@ class DepthModel(LatentModel):
             at = {} if logits_at is None else {"logits_at": logits_at}
             return cast(Tensor, self.head(state, inputs | at))
         if logits_at is None:
-            return self.unembedded(self.ln_final(state))
+            return self.unembed_hooked(self.ln_final(state))
         rows = torch.arange(len(state), device=state.device)
-        return self.unembedded(self.ln_final(state[rows, logits_at][:, None]))[:, 0]
+        return self.unembed_hooked(self.ln_final(state[rows, logits_at][:, None]))[:, 0]
 
     def decode(self, state: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_vocab"]:
         """Logits of a state through final norm and unembedding alone; no hook hears it.

@@ -1,11 +1,12 @@
 """Weights and words under the names that TransformerLens gives them."""
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Literal, cast
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from transformer_lens import FactoredMatrix
 
 from workbench.components.embed import Embed, PosEmbed, TiedUnembed, Unembed
 from workbench.components.readout import YesNo
@@ -81,6 +82,72 @@ class NamedModel(HookedRootModule):
     @property
     def W_out(self) -> Float[Tensor, "layer d_mlp d_model"]:
         return self._stack("mlp", "W_out")
+
+    @property
+    def b_Q(self) -> Float[Tensor, "layer head d_head"]:
+        return self._stack("attn", "b_Q")
+
+    @property
+    def b_K(self) -> Float[Tensor, "layer head d_head"]:
+        return self._stack("attn", "b_K")
+
+    @property
+    def b_V(self) -> Float[Tensor, "layer head d_head"]:
+        return self._stack("attn", "b_V")
+
+    @property
+    def b_O(self) -> Float[Tensor, "layer d_model"]:
+        return self._stack("attn", "b_O")
+
+    @property
+    def b_in(self) -> Float[Tensor, "layer d_mlp"]:
+        return self._stack("mlp", "b_in")
+
+    @property
+    def b_out(self) -> Float[Tensor, "layer d_model"]:
+        return self._stack("mlp", "b_out")
+
+    @property
+    def QK(self) -> FactoredMatrix:
+        """W_Q W_K^T of each head, [layer head d_model d_model]."""
+        return FactoredMatrix(self.W_Q, self.W_K.transpose(-2, -1))
+
+    @property
+    def OV(self) -> FactoredMatrix:
+        """W_V W_O of each head, [layer head d_model d_model]."""
+        return FactoredMatrix(self.W_V, self.W_O)
+
+    def all_composition_scores(
+        self, mode: Literal["Q", "K", "V"]
+    ) -> Float[Tensor, "layer head later_layer later_head"]:
+        """How much each later head reads of what each head writes within one loop, at most 1.
+
+        |W_OV W| / (|W_OV| |W|) with W the later head's W_QK, its transpose, or its W_OV (Elhage et
+        al. 2021, "Some observations on attention heads"); 0 where the other head is not later.
+        Across loops a head writes for all heads of the next one, which this leaves out.
+        """
+        right = {"Q": self.QK, "K": self.QK.T, "V": self.OV}[mode]
+        left, right = self.OV[:, :, None, None], right[None, None]
+        norms = left.norm() * right.norm()
+        scores = (left @ right).norm() / norms
+        layers = torch.arange(self.cfg.n_layers, device=scores.device)
+        later = layers[:, None, None, None] < layers[None, None, :, None]
+        return torch.where(later, scores, 0.0)
+
+    def accumulated_bias(
+        self, layer: int, mlp_input: bool = False, include_mlp_biases: bool = True
+    ) -> Float[Tensor, " d_model"]:
+        """What the biases of the layers before one have added to the residual stream in a loop.
+
+        Args:
+            layer: Of the layers in the loop, from 0; as many as there are for all of them.
+            mlp_input: Whether that layer's attention counts too.
+            include_mlp_biases: Whether those of perceptrons count.
+        """
+        if not 0 <= layer <= self.cfg.n_layers - mlp_input:
+            raise ValueError(f"layer={layer} is none of the {self.cfg.n_layers} layers in the loop")
+        total = self.b_O[: layer + mlp_input].sum(0)
+        return total + self.b_out[:layer].sum(0) if include_mlp_biases else total
 
     def _stack(self, part: str, weight: str) -> Tensor:
         return torch.stack([getattr(getattr(block, part), weight) for block in self.blocks])

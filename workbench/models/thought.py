@@ -17,6 +17,7 @@ from workbench.cache import PosSlice, Recorder
 from workbench.components.attention import Context
 from workbench.config import ModelConfig
 from workbench.models.base import LatentModel
+from workbench.models.inputs import check_range
 from workbench.models.pass_recorder import PassRecorder
 from workbench.models.passes import Passes, plan_passes
 from workbench.models.thinking import Thinking
@@ -185,10 +186,10 @@ class ThoughtModel(LatentModel):
 
     def _read(self, states: Tensor, logits_at: Tensor | None) -> Tensor:
         if logits_at is None:
-            return self.unembedded(states)
+            return self.unembed_hooked(states)
         rows = torch.arange(len(states), device=states.device)
         rows = rows.view(-1, *[1] * (logits_at.ndim - 1))
-        return self.unembedded(states[rows, logits_at])
+        return self.unembed_hooked(states[rows, logits_at])
 
     # -- what a forward and a generation share
 
@@ -205,6 +206,7 @@ class ThoughtModel(LatentModel):
         n_batch, n_pos = tokens.shape
         if not n_pos or not n_batch:
             raise ValueError(f"tokens of shape [{n_batch} {n_pos}] hold nothing to run")
+        check_range("tokens", tokens, self.cfg.d_vocab, "words")
         passes = plan_passes(tokens, attention_mask, self.cfg.latent_token)
         longest = int(passes.positions.max()) + 1
         if longest > self.cfg.n_ctx:

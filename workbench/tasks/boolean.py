@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Num
+from pydantic import model_validator
 
 from workbench.tasks.batch import Batch, DeepBatch
 from workbench.tasks.deep import (
@@ -49,6 +50,7 @@ from workbench.tasks.expressions import (
     nesting,
     numbered,
     rewritten,
+    shortest,
     twins,
     uniform,
 )
@@ -72,6 +74,16 @@ class BooleanConfig(DeepConfig):
     n_train: int = 8_000  # of each depth, as the other numbers
     n_valid: int = 250
     n_test: int = 500
+
+    @model_validator(mode="after")
+    def _check_room(self) -> "BooleanConfig":
+        deepest = max(self.train_depths + self.valid_depths + self.test_depths)
+        if shortest(deepest) > self.max_length - 1:  # <cls> takes one
+            raise ValueError(
+                f"depth {deepest} takes {shortest(deepest)} characters at least; max_length="
+                f"{self.max_length} holds {self.max_length - 1}"
+            )
+        return self
 
 
 class Characters(WordVocabulary):

@@ -43,6 +43,7 @@ class DeepConfig(StrictModel):
     @model_validator(mode="after")
     def _check_depths(self) -> "DeepConfig":
         self.check_at_least(1, "n_train", "n_valid", "n_test", "max_length")
+        self.check_at_most(10_000, "max_length")
         for split in SPLITS:
             depths = getattr(self, f"{split}_depths")
             if not depths or min(depths) < 1 or len(set(depths)) < len(depths):

@@ -46,6 +46,11 @@ def draw(depth: int, dice: Iterator[float]) -> str:
     return "".join(characters)
 
 
+def shortest(depth: int) -> int:
+    """Characters of the shortest expression of a depth: two parentheses, an operator and a side."""
+    return 1 + 4 * depth
+
+
 def _write(depth: int, dice: Iterator[float], out: list[str]) -> None:
     if depth == 0:
         _write_atom(dice, out)

@@ -43,6 +43,7 @@ class HopsConfig(StrictModel):
         for name, value in self:
             if value < 1:
                 raise ValueError(f"{name}={value} must be at least 1")
+        self.check_at_most(100_000, "n_entities", "n_relations")
         if self.out_degree > self.n_relations:
             raise ValueError(
                 f"out_degree={self.out_degree} needs as many relations; n_relations is "

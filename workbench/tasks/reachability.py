@@ -79,6 +79,7 @@ class ReachabilityConfig(StrictModel):
     @model_validator(mode="after")
     def _check_sizes(self) -> "ReachabilityConfig":
         self.check_at_least(2, "n_train", "n_valid", "n_test")
+        self.check_at_most(1_000, "nodes_max", "train_hops_max")
         for name in ("n_train", "n_valid", "n_test"):
             if getattr(self, name) % 2:
                 raise ValueError(f"{name}={getattr(self, name)} must be even: half is reachable")

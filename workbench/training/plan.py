@@ -18,7 +18,7 @@ from workbench.tasks.worded.task import WordedTask
 from workbench.training.lessons import WordedLessons
 from workbench.training.resolve import resolve
 from workbench.training.stream import BatchStream
-from workbench.training.trainer import is_saved
+from workbench.training.trainer import n_saved
 
 LOOKED_AT = 8  # batches of a curriculum from which its operations are estimated
 
@@ -42,7 +42,7 @@ def plan(recipe: Recipe, folder: Path) -> str:
     else:
         amount = _of_loops(cfg, task, cast(DepthModel, model), resolved.seed)
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
-    saved = sum(is_saved(cfg.save, step) for step in range(cfg.steps)) + 1 + amount.best
+    saved = n_saved(cfg.save, cfg.steps) + 1 + amount.best
     megabytes = (saved * 2 + 4) * n_parameters / 1e6
     rows = "; ".join(f"{split} {rows}" for split, rows in amount.rows.items())
     return (

@@ -321,6 +321,13 @@ def is_saved(cfg: SaveConfig, step: int) -> bool:
     return step % cfg.every == 0
 
 
+def n_saved(cfg: SaveConfig, steps: int) -> int:
+    """How many of the first steps, from 0 on, are kept."""
+    dense = min(steps - 1, cfg.dense_until)
+    later = (steps - 1) // cfg.every - dense // cfg.every
+    return dense // cfg.dense_every + 1 + later
+
+
 def cut_history(path: Path, step: int) -> None:
     """Drop measurements later than `step`, and a line that a kill left half-written."""
     if not path.exists():
