@@ -1,5 +1,6 @@
 """How many loops does how much reasoning take? Accuracy over loops and difficulty."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -110,7 +111,7 @@ class ComputeFrontier(Result):
             )
             if beyond
         ]
-        parts = [f"{self.unit} solved beyond guessing: {', '.join(solved) or 'none'}"]
+        parts = [f"{self.unit} solved beyond guessing: {_list(solved)}"]
         if self.slope.value == self.slope.value:
             parts.append(f"{self.slope} loops for one step more")
         for name, found in (("in", self.in_range), ("beyond", self.beyond_range)):
@@ -223,3 +224,8 @@ def _mean_of(accuracy: Tensor, draws: Tensor, levels: Tensor, wanted: Tensor) ->
 def _interval(value: Tensor, draws: Float[Tensor, " draw"]) -> Interval:
     low, high = draws.quantile(torch.tensor([0.025, 0.975])).tolist()
     return Interval(float(value), low, high)
+
+
+def _list(solved: Sequence[str]) -> str:
+    """Difficulties and the loops after which they are solved."""
+    return f"{', '.join(solved)} loops" if solved else "none"

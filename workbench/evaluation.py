@@ -22,6 +22,7 @@ from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.scoring import Score
 from workbench.tasks.worded.task import FILE, WordedTask
 
+FAR = 10  # times its positions; up to there it is said which row has no room
 ROWS = 8_192  # rows that are run at once
 SHOWN = 10  # numbers that a line of text lists at most
 GUESSES = 3  # guesses without reasoning that a line of text lists at most, the best ones
@@ -117,6 +118,8 @@ def _by_loops(
     seed: int,
 ) -> dict[str, Any]:
     """Of a model that loops: the answer read after each loop."""
+    if n_loops is not None and n_loops < 1:
+        raise ConfigError(f"--loops {n_loops} must be at least 1")
     check_loops(n_loops)
     batch = task.split(split) if n is None else task.batch(split, n, seed)
     right = []
@@ -129,17 +132,28 @@ def _by_loops(
 
 
 def check_loops(n_loops: int | None) -> None:
-    """Refuse a number of loops that nobody can have meant."""
-    if n_loops is not None and not 1 <= n_loops <= MOST_LOOPS:
-        raise ConfigError(f"--loops {n_loops:,} must be between 1 and {MOST_LOOPS:,}")
+    """Refuse a number of loops that nobody can have meant, before anything is drawn."""
+    if n_loops is not None and n_loops > MOST_LOOPS:
+        raise ConfigError(f"--loops {n_loops:,} must be at most {MOST_LOOPS:,}")
 
 
 def check_thoughts(thoughts: int | None, model: ThoughtModel) -> None:
-    """Refuse a number of thoughts for which the model has no positions, before any is laid out."""
-    most = model.cfg.n_ctx
-    if thoughts is not None and not 0 <= thoughts <= most:
+    """Refuse a number of thoughts far beyond the model's positions, before any is laid out."""
+    if thoughts is None:
+        return
+    if thoughts < 0:
+        raise ConfigError(f"--thoughts {thoughts} must be at least 0")
+    if thoughts > FAR * model.cfg.n_ctx:
+        raise ConfigError(f"--thoughts {thoughts:,} do not fit the model's n_ctx={model.cfg.n_ctx}")
+
+
+def _check_room(rows: WordedBatch, model: ThoughtModel) -> None:
+    """Refuse rows that do not fit when all thoughts are thought, before the first is answered."""
+    row = int(rows.length.argmax())
+    if int(rows.length[row]) > model.cfg.n_ctx:
         raise ConfigError(
-            f"--thoughts {thoughts:,} must be between 0 and {most:,}, the model's n_ctx"
+            f"row {row} has {int(rows.length[row])} positions, {int(rows.n_thoughts[row])} of them "
+            f"thoughts; the model's n_ctx is {model.cfg.n_ctx}"
         )
 
 
@@ -158,12 +172,7 @@ def _by_thoughts(
     numbers = list(range(len(task.problems(split))))
     if n is not None:
         numbers = cast(WordedBatch, task.batch(split, n, seed)).number.tolist()
-    longest = task.lay_out(split, numbers, task.layout.with_fillers(most)).tokens.shape[1]
-    if longest > model.cfg.n_ctx:
-        raise ConfigError(
-            f"--thoughts {most}: question, thoughts and answer take {longest} positions; "
-            f"the model has {model.cfg.n_ctx} (n_ctx)"
-        )
+    _check_room(task.lay_out(split, numbers, task.layout.with_fillers(most)), model)
     problems = [task.problems(split)[number] for number in numbers]
     right: list[Tensor] = []
     scores: Sequence[Score] = ()

@@ -93,6 +93,7 @@ def test_loops_beyond_those_trained_are_marked(make_run):
 
 def test_a_run_in_training_has_no_final_weights(copy):
     (copy.path / "model.safetensors").unlink()
+    (copy.path / "history.jsonl").touch()
     unfinished = load_run("mine")
     line = analyse("training_curves", unfinished).provenance.line()
     assert "final weights" not in line and "run in training" in line

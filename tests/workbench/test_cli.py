@@ -203,7 +203,7 @@ def test_analyse_takes_one_typed_question(say):
             "no split 'test_odd'; did you mean 'test_ood'?",
         ),
         (["evaluate", "run", "--step", "3"], "run keeps no step 3; the nearest it keeps is "),
-        (["evaluate", "run", "--loops", "0"], "--loops 0 must be between 1 and 10,000"),
+        (["evaluate", "run", "--loops", "0"], "--loops 0 must be at least 1"),
         (
             ["evaluate", "run", "--thoughts", "2"],
             "--thoughts is for models that think; this one has --loops",
