@@ -181,10 +181,12 @@ def test_a_file_is_asked_of_a_task_that_has_drawn_its_own():
     lengths = sorted(task.encode(p).n_tokens for p in task.from_file(OFFICIAL)[0])
     asked = task.with_file(OFFICIAL, lengths[3] + 3)
     assert len(asked.problems("file")) == 4 and asked.left_out["file"] == 2
-    assert asked.left_out_why == {f"longer than the model's {lengths[3] + 3} positions": 2}
+    assert asked.left_out_why == {f"more tokens than the model's {lengths[3] + 3} positions": 2}
     assert len(asked.split("file")) == 4 and "file" not in task.__dict__.get("_problems", {})
     assert 0 < asked.majority_rate("file") <= 1 and asked.shortcuts("file")
-    with pytest.raises(ConfigError, match=r"no problem of .* fits this run \(6 have longer than"):
+    with pytest.raises(
+        ConfigError, match=r"no problem of .* fits this run \(6 have more tokens than"
+    ):
         task.with_file(OFFICIAL, 20)
 
 

@@ -137,7 +137,9 @@ class WordedTask(Task):
         encoded = [self.encode(problem) for problem in problems]
         fits = [one.n_tokens <= room for one in encoded]
         if not all(fits):
-            left_out = left_out | {f"longer than the model's {n_ctx} positions": fits.count(False)}
+            left_out = left_out | {
+                f"more tokens than the model's {n_ctx} positions": fits.count(False)
+            }
         if not any(fits):
             why = "; ".join(f"{n:,} have {reason}" for reason, n in left_out.items())
             raise ConfigError(f"no problem of {path} fits this run ({why or 'it holds none'})")
