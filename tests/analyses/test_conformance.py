@@ -52,17 +52,29 @@ def run_for(make_run, make_graph_run, make_thinking_run, make_staged_run):
     return find
 
 
+@pytest.fixture(scope="module")
+def kept():
+    """Results by case; each is worked out once, for it is frozen."""
+    return {}
+
+
 @pytest.fixture(params=CASES)
-def analysed(request, run_for, run_with_history):
+def analysed(request, run_for, run_with_history, kept):
     from analyses import analyse
 
-    if request.param == "stage_collapse":
+    case = request.param
+    if case in kept:
+        return kept[case]
+    if case == "stage_collapse":
         flat = [0.1, 0.5, 0.9, 0.9, 0.1, 0.1]
-        return analyse("stage_collapse", run_with_history(flat, flat))
-    few = 4 if request.param in OF_THOUGHTS else 10
-    rows = {} if request.param in OF_RUNS else {"n": few}
-    name = request.param.removesuffix(" of thoughts")
-    return analyse(name, run_for(request.param), **rows, **OPTIONS.get(name, {}))
+        found = analyse("stage_collapse", run_with_history(flat, flat))
+    else:
+        few = 4 if case in OF_THOUGHTS else 10
+        rows = {} if case in OF_RUNS else {"n": few}
+        name = case.removesuffix(" of thoughts")
+        found = analyse(name, run_for(case), **rows, **OPTIONS.get(name, {}))
+    kept[case] = found
+    return found
 
 
 def test_all_analyses_are_held_to_this_contract():

@@ -211,3 +211,12 @@ def test_a_model_that_thinks_needs_a_tokenizer_or_a_token(save_twin):
     with pytest.raises(PretrainedError, match="the family 'coconut' needs latent_token"):
         from_pretrained(path, "coconut")
     assert from_pretrained(path, "coconut", latent_token=5).cfg.latent_token == 5
+
+
+def test_a_folder_of_a_tokenizer_needs_no_model(tokenizer, tmp_path):
+    from workbench.tokenizer import load_vocabulary
+
+    saved = tokenizer(eos_token="<|endoftext|>")
+    saved.save_pretrained(tmp_path)
+    assert not (tmp_path / "config.json").exists()
+    assert load_vocabulary(str(tmp_path)).encode("the capital") == saved.encode("the capital")

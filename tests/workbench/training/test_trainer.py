@@ -248,3 +248,13 @@ def test_a_history_without_a_point_to_go_on_from_begins_anew(tmp_path):
     path.write_text('{"step": 0}\n{"ste')
     cut_history(path, 0)
     assert path.read_text() == ""
+
+
+def test_a_card_tells_what_a_recipe_is_for_from_what_came_of_it(recipe, tmp_path):
+    from workbench.training import train
+
+    said = recipe(steps=2).model_copy(update={"about": "Does it compose?"})
+    card = (train(said, tmp_path / "run", quiet=True) / "card.md").read_text()
+    assert "\n\nWhat the recipe is for: Does it compose?\n\n" in card
+    silent = (train(recipe(steps=2), tmp_path / "silent", quiet=True) / "card.md").read_text()
+    assert "What the recipe is for" not in silent
