@@ -21,6 +21,9 @@ LOG_TICKS = {
     "ticktext": [f"{digit * 10.0**power:g}" for power in range(-6, 7) for digit in (1, 2, 5)],
 }
 FOOT = 10  # pixels below the legend
+DOT = " · "
+SUBTITLE = 74  # characters of a line below the title, in a figure of half the page
+SUBTITLE_ROW = 15
 AXIS = 52  # pixels for tick labels and the title of an axis
 LEGEND_ROW = 22
 NARROW = 560  # pixels of the narrowest column that a legend is laid out for
@@ -64,8 +67,24 @@ def styled(figure: go.Figure, title: str, height: int = 420) -> go.Figure:
 
 
 def subtitled(figure: go.Figure, text: str) -> go.Figure:
-    """Say below the title of a figure what it is of."""
-    figure.update_layout(title_subtitle={"text": text, "font": {"size": 11, "color": "#777777"}})
+    """Say below the title of a figure what it is of, in as many lines as a narrow one needs."""
+    lines: list[str] = []
+    for part in text.split(DOT):
+        if lines and len(lines[-1]) + len(DOT) + len(part) <= SUBTITLE:
+            lines[-1] += DOT + part
+        else:
+            lines.append(part)
+    written = f"{DOT.rstrip()}<br>".join(lines)
+    figure.update_layout(title_subtitle={"text": written, "font": {"size": 11, "color": "#777777"}})
+    more = SUBTITLE_ROW * (len(lines) - 1)
+    if more:  # above the axes, which keep their height
+        height = figure.layout.height + more
+        figure.update_layout(
+            height=height,
+            margin_t=figure.layout.margin.t + more,
+            title_y=1 - 20 / height,
+            legend_y=FOOT / height,
+        )
     return figure
 
 

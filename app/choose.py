@@ -31,7 +31,8 @@ EXAMPLE = '[{"do": "zero", "place": "blocks.0.hook_attn_out", "loops": [1]}]'
 
 def sidebar() -> None:
     """Run and device, for all views; without any run, how to make one."""
-    names = list(run_folders())
+    folders = run_folders()
+    names = list(folders)
     if not names:
         recipe = next(iter(recipe_names()), "RECIPE")
         st.info(
@@ -40,7 +41,9 @@ def sidebar() -> None:
         )
         upload()
         st.stop()
-    address.pull("run", names[0])
+    # The first that can be read, lest a bad one be what everybody sees
+    readable = (name for name, path in folders.items() if session.traits(str(path)))
+    address.pull("run", next(readable, names[0]))
     wanted = st.session_state["run"]
     address.keep("run", names)
     first = 0 if wanted in names else None

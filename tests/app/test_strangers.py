@@ -3,6 +3,7 @@
 import io
 import shutil
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from workbench.complaint import is_complaint
 from workbench.files import FileError
 from workbench.runs import STRANGER, load_run
 
+APP = Path(__file__).parents[2] / "app" / "streamlit_app.py"
 BROKEN = {
     "a history of steps alone": ("history.jsonl", b'{"step": 1}\n'),
     "a history of lists": ("history.jsonl", b"[1, 2]\n"),
@@ -40,6 +42,19 @@ def test_one_bad_run_leaves_the_others_on_the_page(
     assert len(page.dataframe[0].value) == 9
     chosen = open_page(run="broken")
     assert not chosen.exception
+
+
+def test_the_first_page_opens_on_a_run_that_can_be_read(page_folder, monkeypatch, tmp_path):
+    from streamlit.testing.v1 import AppTest
+
+    shutil.copytree(page_folder / "runs" / "tiny-looped", tmp_path / "runs" / "good")
+    shutil.copytree(page_folder / "runs" / "tiny-looped", tmp_path / "runs" / "bad")
+    (tmp_path / "runs" / "bad" / "recipe.yaml").write_bytes(b"")
+    monkeypatch.setattr("workbench.runs.SHIPPED", tmp_path / "none")
+    monkeypatch.chdir(tmp_path)
+    page = AppTest.from_file(APP, default_timeout=30).run()
+    assert not page.exception
+    assert page.selectbox(key="run").value == "good"
 
 
 def test_a_listing_says_which_run_is_bad(page_folder, monkeypatch, tmp_path, capsys):
