@@ -68,7 +68,8 @@ class Provenance:
         if self.edits:
             rows = ", ".join(f"{touch['rows']:,}" for touch in self.touched)
             n = len(self.edits)
-            parts.append(f"{n} edit{'s' if n > 1 else ''} (touched {rows} rows)")
+            unit = "row" if rows == "1" else "rows"
+            parts.append(f"{n} edit{'s' if n > 1 else ''} (touched {rows} {unit})")
         return literal(" · ".join(parts))
 
     def _weights(self) -> str:

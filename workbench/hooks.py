@@ -6,7 +6,7 @@ which loop it is in, and no name ever contains a loop number.
 """
 
 from collections.abc import Callable, Collection
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, no_type_check, runtime_checkable
 
 import torch
 import torch.nn.modules.module as torch_modules
@@ -62,6 +62,7 @@ class HookPoint(TransformerLensHookPoint):
             return True
         return any(number not in self._by_pass for number in self._forward_hooks)
 
+    @no_type_check  # tests check types at every call; this is called too often for that
     def __call__(self, tensor: Tensor) -> Tensor:
         if self._backward_hooks or self._backward_pre_hooks or self._forward_pre_hooks:
             return cast(Tensor, super().__call__(tensor))
@@ -85,6 +86,7 @@ class HookFn(Protocol):
     def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None: ...
 
 
+@no_type_check
 def is_watched(module: nn.Module) -> bool:
     """Whether another tool sees modules being called: torch's global hooks, or a wrapped call.
 
@@ -105,6 +107,7 @@ def loop_of(hook: HookPoint) -> int | None:
     return hook.clock.loop
 
 
+@no_type_check
 def is_heard(*hook_points: HookPoint) -> bool:
     """Whether anything listens at one of these places; a part may then leave its fused path."""
     for point in hook_points:  # a loop, for `any` over a generator takes three times as long
