@@ -260,12 +260,7 @@ def _of_a_run(
     provenance = Provenance(
         run=run.name,
         recipe=run.recipe.name,
-        step=None,
         split=where,
-        question=None,
-        loops=None,
-        edits=[],
-        n=None,
         seed=seed,
         options=options,
         weights=run.weights_hash() if run.is_finished else None,

@@ -26,15 +26,15 @@ class Provenance:
     run: str
     recipe: str
     """Of which recipe the run is."""
-    step: int | None
-    split: str | list[str] | None
-    question: str | None
+    step: int | None = None
+    split: str | list[str] | None = None
+    question: str | None = None
     """The typed question that stands in place of a split."""
-    loops: int | None
-    edits: list[dict[str, Any]]
-    n: int | None
-    seed: int
-    options: dict[str, Any]
+    loops: int | None = None
+    edits: list[dict[str, Any]] = field(default_factory=list)
+    n: int | None = None
+    seed: int = 0
+    options: dict[str, Any] = field(default_factory=dict)
     thoughts: int | None = None
     """Where another number is asked for than the run's training ended with."""
     touched: list[dict[str, Any]] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Provenance:
     weights: str | None = None
     """The hash of the weights."""
     precision: str | None = None
-    """The number format that the weights are kept in; all is computed in float32."""
+    """The number format that the weights are kept in."""
     trained_loops: int | None = None
     state: str = "finished"
     """Of the run: finished, in training or stopped."""

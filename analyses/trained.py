@@ -1,14 +1,12 @@
 """What training showed a model: loops and difficulties, and how far guessing would have come."""
 
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from workbench.models.depth import DepthModel
 from workbench.runs import Run
 from workbench.tasks import Task
 from workbench.tasks.batch import Batch
@@ -40,7 +38,7 @@ class Trained:
         loops = run.recipe.training.loops
         if isinstance(loops, list):
             return cls(run.task, (loops[0], loops[1]), split)
-        most = cast(DepthModel, run.model).n_loops
+        most = run.trained_loops
         return cls(run.task, (1 if loops == "hops" else most, most), split)
 
     def shortcut(self, batch: Batch) -> Shortcut | None:

@@ -199,7 +199,7 @@ def _patched(options: Mapping[str, Any]) -> dict[str, str]:
     """The runs that the edits patch from, with hashes of their weights; none if one is wrong."""
     try:
         return patched_from(parse_edits(list(options.get("edits") or ())))
-    except Exception:  # the analysis says what is wrong
+    except ValueError:  # the analysis says what is wrong
         return {}
 
 

@@ -62,14 +62,9 @@ def evaluate(
         raise ConfigError(f"--seed {seed} must be at least 0")
     step = run.loaded_step(step)
     model = run.model if step is None else run.model_at(step)
-    task = run.task
-    if file is not None:
-        if split is not None:
-            raise ConfigError("--split and --file both say what to ask; give one of the two")
-        if not isinstance(task, WordedTask):
-            raise ConfigError(f"--file is for tasks in words; {run.recipe.task['name']} is not")
-        task, split = task.with_file(Path(file), model.cfg.n_ctx), FILE
-    split = task.default_split if split is None else split
+    task = run.task if file is None else _with_file(run, Path(file), split, model.cfg.n_ctx)
+    if split is None:
+        split = task.default_split if file is None else FILE
     watch = Watch(edits)
     guard = model.hooks(fwd_hooks=finite_hooks(model), must_fire=False)
     if isinstance(model, ThoughtModel):
@@ -105,6 +100,15 @@ def evaluate(
         "shortcuts": task.shortcuts(split),
     }
     return where | found | rates
+
+
+def _with_file(run: Run, file: Path, split: str | None, n_ctx: int) -> WordedTask:
+    """The run's task with the questions of a file that its model has positions for."""
+    if split is not None:
+        raise ConfigError("--split and --file both say what to ask; give one of the two")
+    if not isinstance(run.task, WordedTask):
+        raise ConfigError(f"--file is for tasks in words; {run.recipe.task['name']} is not")
+    return run.task.with_file(file, n_ctx)
 
 
 def _by_loops(

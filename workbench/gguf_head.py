@@ -56,21 +56,15 @@ IDLE: dict[str, tuple[Any, ...]] = {
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 ROPE_FREQS = "rope_freqs.weight"
 LAYER = re.compile(r"blk\.(\d+)\.(.+)\.(weight|bias)")
-OUTSIDE = ("token_embd", "output", "output_norm", "position_embd")
+OUTSIDE = {
+    "gpt2": ("token_embd", "output", "output_norm", "position_embd"),
+    "llama": ("token_embd", "output", "output_norm"),
+}
 IN_A_LAYER = {
     "gpt2": ("attn_norm", "attn_qkv", "attn_output", "ffn_norm", "ffn_up", "ffn_down"),
     "llama": (
-        "attn_norm",
-        "attn_q",
-        "attn_k",
-        "attn_v",
-        "attn_output",
-        "attn_q_norm",
-        "attn_k_norm",
-        "ffn_norm",
-        "ffn_gate",
-        "ffn_up",
-        "ffn_down",
+        *("attn_norm", "attn_q", "attn_k", "attn_v", "attn_output"),
+        *("ffn_norm", "ffn_gate", "ffn_up", "ffn_down"),
     ),
 }
 # What a state dict of transformers calls what a GGUF file may hold beside a plain llama's weights
@@ -166,21 +160,21 @@ class GgufHead:
         Raises:
             PretrainedError: There are some.
         """
-        layers = IN_A_LAYER["gpt2" if self.architecture == "gpt2" else "llama"]
-        unread = []
-        for tensor in sorted(self.tensors - {ROPE_FREQS}):
-            found = LAYER.fullmatch(tensor)
-            if found is None:
-                known = tensor.rpartition(".")[0] in OUTSIDE
-            else:
-                place = SOMETIMES.get(f"{found[2]}.{found[3]}")
-                is_there = place is None or f"model.layers.{found[1]}.{place}" in names
-                known = found[2] in layers and (is_there or self.architecture == "gpt2")
-                known &= place is not None or found[3] == "weight" or self.architecture == "gpt2"
-            if not known:
-                unread.append(tensor)
+        unread = [t for t in sorted(self.tensors - {ROPE_FREQS}) if not self._has_place(t, names)]
         if unread:
             raise PretrainedError(f"{self.path} holds weights without a place: {listed(unread)}")
+
+    def _has_place(self, tensor: str, names: frozenset[str]) -> bool:
+        """Whether transformers reads a tensor."""
+        like = "gpt2" if self.architecture == "gpt2" else "llama"
+        found = LAYER.fullmatch(tensor)
+        if found is None:
+            part, _, kind = tensor.rpartition(".")
+            return part in OUTSIDE[like] and (kind == "weight" or like == "gpt2")
+        layer, part, kind = found.groups()
+        if f"{part}.{kind}" in SOMETIMES and like == "llama":
+            return f"model.layers.{layer}.{SOMETIMES[f'{part}.{kind}']}" in names
+        return part in IN_A_LAYER[like] and (kind == "weight" or like == "gpt2")
 
 
 def read_head(path: Path) -> GgufHead:

@@ -133,3 +133,52 @@ def test_hotpotqas_overlap_stands_beside_its_accuracy(tmp_path):
     (tmp_path / "tiny.yaml").write_text(text)
     run = load_run(train(load_recipe(tmp_path / "tiny.yaml"), tmp_path / "run", quiet=True))
     assert 0 <= evaluate(run, n=2)["f1"] <= 1
+
+
+# -- official questions in place of a split
+
+
+@pytest.fixture
+def official(run, tmp_path):
+    """Three questions of the run's own size in the official form, with names of their own."""
+    rows = []
+    for problem in run.task.problems("test")[:3]:
+        graph = problem.facts["graph"]
+        names = [f"Name{n}" if n in graph.people else f"thing{n}" for n in range(len(graph.names))]
+        said = [
+            f"{names[a]} is a {names[b]}."
+            if a in graph.people
+            else f"Every {names[a]} is a {names[b]}."
+            for a, b in graph.edges
+        ]
+        options = [names[graph.target], names[graph.wrong]]
+        one, other = options if graph.target_first else options[::-1]
+        rows.append(
+            {
+                "question": " ".join([*said, f"Is {names[graph.root]} a {one} or {other}?"]),
+                "answer": f"{names[graph.root]} is a {names[graph.target]}.",
+                "steps": ["A step."],
+                "idx_to_symbol": names,
+                "edges": [list(edge) for edge in graph.edges],
+                "root": graph.root,
+                "target": graph.target,
+                "neg_target": graph.wrong,
+            }
+        )
+    path = tmp_path / "official.json"
+    path.write_text(json.dumps(rows))
+    return path
+
+
+def test_official_questions_are_asked_in_the_runs_own_words(run, official):
+    found = evaluate(run, file=official)
+    assert (found["split"], found["file"], found["n"]) == ("file", str(official), 3)
+    assert (found["left_out"], found["left_out_why"]) == (0, {})
+    text = in_words(found, "steps")
+    assert f"asked from {official}, left out 0 (none)" in text
+    assert "file" not in evaluate(run, n=2)
+
+
+def test_a_file_beside_a_split_is_refused(run, official):
+    with pytest.raises(ConfigError, match="--split and --file both say what to ask"):
+        evaluate(run, file=official, split="test")

@@ -327,7 +327,11 @@ def test_a_setting_that_asks_for_nothing_is_no_matter(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["blk.0.attn_q.bias", "blk.1.attn_k_norm.weight", "blk.0.ffn_up.bias", "cls.weight"]
+    "name",
+    [
+        *("blk.0.attn_q.bias", "blk.1.attn_k_norm.weight", "blk.0.ffn_up.bias", "cls.weight"),
+        *("output.bias", "output_norm.bias", "position_embd.weight"),
+    ],
 )
 def test_a_tensor_that_transformers_drops_is_refused(tmp_path, name):
     path = write_gguf(tmp_path / "tiny.gguf", {}, {name: torch.randn(16)})

@@ -258,3 +258,13 @@ def test_a_card_tells_what_a_recipe_is_for_from_what_came_of_it(recipe, tmp_path
     assert "\n\nWhat the recipe is for: Does it compose?\n\n" in card
     silent = (train(recipe(steps=2), tmp_path / "silent", quiet=True) / "card.md").read_text()
     assert "What the recipe is for" not in silent
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7, 30])
+@pytest.mark.parametrize("dense_until", [0, 3, 6, 50])
+def test_steps_that_are_kept_are_counted_without_looking_at_each(steps, dense_until):
+    from workbench.recipe import SaveConfig
+    from workbench.training.trainer import is_saved, n_saved
+
+    cfg = SaveConfig(dense_every=3, dense_until=dense_until, every=5)
+    assert n_saved(cfg, steps) == sum(is_saved(cfg, step) for step in range(steps))
