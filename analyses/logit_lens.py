@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-STATE_PRE = "recurrence.hook_state_pre"
+STATE_IN = "recurrence.hook_state_in"
 STATE = "recurrence.hook_state_post"
 
 
@@ -250,9 +250,9 @@ def _decoded(
 ) -> Float[Tensor, "batch row pos d_vocab"]:
     """Probabilities that the input and each state decode to."""
     logits, cache = model.run_with_cache(
-        **batch.inputs, n_loops=n_loops, names_filter=[STATE_PRE, STATE]
+        **batch.inputs, n_loops=n_loops, names_filter=[STATE_IN, STATE]
     )
-    states = [cache[STATE_PRE][0], *cache[STATE]]
+    states = [cache[STATE_IN][0], *cache[STATE]]
     read = torch.stack([model.readout(state, **batch.inputs) for state in states], dim=1)
     if check and not torch.allclose(read[:, -1], logits, rtol=1e-4, atol=1e-4):
         raise RuntimeError(

@@ -7,7 +7,7 @@ from analyses.analyse import analyse
 from analyses.compute_frontier import ComputeFrontier
 from analyses.shortcuts import Shortcuts
 from workbench.models.depth import DepthModel
-from workbench.recurrence.update import GatedUpdate, LoopEmbedded
+from workbench.recurrence.base import Recurrence
 from workbench.runs import Run
 
 ROWS = 16_000  # more than any test split has
@@ -22,6 +22,10 @@ def sections(runs: list[Run]) -> Iterator[str]:
     yield from _loops(runs)
 
 
+def _recurrence(run: Run) -> Recurrence:
+    return cast(DepthModel, run.model).recurrence
+
+
 def _frontiers(runs: list[Run]) -> Iterator[str]:
     yield (
         "\n## Depth: accuracy by difficulty and loops\n\n"
@@ -29,7 +33,7 @@ def _frontiers(runs: list[Run]) -> Iterator[str]:
         "`guess` is the best that does not reason: a boosted tree on the local features of the "
         "training rows, measured on the same test rows. Difficulties trained on are in bold.\n"
     )
-    looped = [run for run in runs if isinstance(run.model.recurrence, LoopEmbedded)]
+    looped = [run for run in runs if _recurrence(run).has_loop_embedding]
     found = {
         run.path: analyse("compute_frontier", run, n=ROWS, n_loops=None if run in looped else 1)
         for run in runs
@@ -63,12 +67,12 @@ def _shortcuts(runs: list[Run]) -> Iterator[str]:
 
 
 def _loops(runs: list[Run]) -> Iterator[str]:
-    looped = [run for run in runs if isinstance(run.model.recurrence, LoopEmbedded)]
+    looped = [run for run in runs if _recurrence(run).has_loop_embedding]
     # One that halts keeps more than its state, and has none that could settle
-    looped = [run for run in looped if cast(DepthModel, run.model).recurrence.state_is_all]
+    looped = [run for run in looped if _recurrence(run).state_is_all]
     yield f"\n## Depth: do the states settle?\n\n`workbench analyse convergence RUN --n {FEW}`\n"
     yield from (f"- `{run.name}`: {analyse('convergence', run, n=FEW).summary()}" for run in looped)
-    gated = [run for run in runs if isinstance(run.model.recurrence, GatedUpdate)]
+    gated = [run for run in runs if _recurrence(run).has_gate]
     yield "\n## Depth: the update gate\n\n`workbench analyse gate_maps RUN --split test`\n"
     for run in gated:
         found = analyse("gate_maps", run, split=run.task.default_split)

@@ -26,7 +26,7 @@ from workbench.recurrence.update import Beyond, GatedUpdate
 from workbench.runs import Run, load_run
 from workbench.tasks.batch import GraphBatch
 
-START, GATE = "recurrence.hook_state_pre", "recurrence.gate.hook_post"
+STATE_IN, GATE = "recurrence.hook_state_in", "recurrence.gate.hook_post"
 HOPS = (8, 10, 12)  # beyond training
 SHOWN = (8, 10, 12, 14, 16, 20)  # loops
 NEAR = 3  # edges from the source that a search has long left behind
@@ -35,30 +35,28 @@ TOLD: tuple[Beyond, ...] = ("own", "last", "zero")
 Hooks = list[tuple[str, Callable[..., Tensor | None]]]
 
 
-def hold(recurrence: GatedUpdate, batch: GraphBatch) -> Hooks:
+def hold(batch: GraphBatch) -> Hooks:
     """Nodes keep their first state until the search is due at them."""
     due = torch.where(batch.distance < 0, batch.hops[:, None], batch.distance)
     first: list[Tensor] = []
 
-    def held(start: Tensor, hook: HookPoint) -> Tensor | None:
+    def held(state: Tensor, hook: HookPoint) -> Tensor | None:
         loop = cast(int, loop_of(hook))
-        told = recurrence.loop_embed(loop)
         if loop == 0:
-            first[:] = [start - told]
+            first[:] = [state]
             return None
-        return torch.where((due > loop)[..., None], first[0] + told, start)
+        return torch.where((due > loop)[..., None], first[0], state)
 
-    return [(START, held)]
+    return [(STATE_IN, held)]
 
 
 def answered(
     model: DepthModel, batch: GraphBatch, n_loops: int, is_held: bool
 ) -> Bool[Tensor, "loop batch"]:
     """Which rows are right after each loop."""
-    recurrence = cast(GatedUpdate, model.recurrence)
     found = []
     for rows in in_parts(model, batch, 100):
-        hooks = hold(recurrence, rows) if is_held else []
+        hooks = hold(rows) if is_held else []
         with torch.no_grad(), model.hooks(fwd_hooks=hooks):
             logits = model(**rows.inputs, n_loops=n_loops, every_loop=True)
         found.append(logits.argmax(-1) == rows.answer)

@@ -2,7 +2,7 @@
 
 import torch
 
-from analyses.report.waiting import START, answered, gate_shares, hold
+from analyses.report.waiting import STATE_IN, answered, gate_shares, hold
 
 POST = "recurrence.hook_state_post"
 
@@ -11,12 +11,11 @@ def test_a_held_node_starts_afresh_until_it_is_due(make_graph_run):
     run = make_graph_run()
     model, batch = run.model.twin(), run.task.batch("test", 6)
     due = torch.where(batch.distance < 0, batch.hops[:, None], batch.distance)
-    with torch.no_grad(), model.hooks(fwd_hooks=hold(model.recurrence, batch)):
+    with torch.no_grad(), model.hooks(fwd_hooks=hold(batch)):
         _, cache = model.run_with_cache(**batch.inputs, n_loops=4)
-    told = model.recurrence.loop_embed
     for loop in range(1, 4):
-        begun = cache[START][loop] - told(loop)
-        first, said = cache[START][0] - told(0), cache[POST][loop - 1]
+        begun = cache[STATE_IN][loop]
+        first, said = cache[STATE_IN][0], cache[POST][loop - 1]
         waits = due > loop
         torch.testing.assert_close(begun[waits], first[waits])
         torch.testing.assert_close(begun[~waits], said[~waits])

@@ -79,4 +79,4 @@ def test_no_place_is_missing(golden):
 def test_only_the_recurrences_places_are_new(golden):
     _, cache = golden.model.run_with_cache(golden.tokens)
     new = set(cache) - golden.cache.keys()
-    assert new == {"recurrence.hook_state_pre", "recurrence.hook_state_post"}
+    assert new == {f"recurrence.hook_state_{at}" for at in ("in", "pre", "post")}

@@ -16,6 +16,7 @@ from workbench.models.depth import DepthModel
 from workbench.models.thought import ThoughtModel
 from workbench.tasks.batch import Batch
 
+STATE_IN = "recurrence.hook_state_in"
 STATE_PRE = "recurrence.hook_state_pre"
 STATE_POST = "recurrence.hook_state_post"
 LOOP_EMBED = "recurrence.hook_loop_embed"

@@ -8,9 +8,8 @@ from torch import Tensor
 from workbench.components.norm import rms_normalize
 from workbench.config import ConfigError
 from workbench.edits.base import (
-    LOOP_EMBED,
+    STATE_IN,
     STATE_POST,
-    STATE_PRE,
     CompiledHooks,
     Edit,
     Positions,
@@ -22,7 +21,6 @@ from workbench.hooks import HookPoint, at_loop, loop_of
 from workbench.models.base import LatentModel
 from workbench.models.depth import DepthModel
 from workbench.recurrence.phi import Phi
-from workbench.recurrence.update import LoopEmbedded
 from workbench.tasks.batch import Batch
 
 
@@ -35,7 +33,7 @@ class Realign(Edit):
     """
 
     do: Literal["realign"] = "realign"
-    place: str = STATE_PRE
+    place: str = STATE_IN
     positions: Positions | None = "bridge"
     alpha: float = 0.5
     scale: Literal["rms", "state"] = "rms"
@@ -87,7 +85,7 @@ class Realign(Edit):
 
 
 class Skip(Edit):
-    """Leave the state as it was: these loops change nothing, nor does what they are told."""
+    """Leave loops out: each hands on the state that it was handed."""
 
     do: Literal["skip"] = "skip"
 
@@ -100,26 +98,16 @@ class Skip(Edit):
     def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
         looped = looping(self, model)
         if not looped.recurrence.state_is_all:
-            raise ConfigError(
-                "skip: a model that halts keeps more than its state from loop to loop; "
-                "leave no loop of it out"
-            )
+            raise ConfigError(f"skip: {looped.recurrence.keeps_more}; no loop can be left out")
         chosen = chosen_positions(self.positions, batch)
         held: dict[str, Tensor] = {}
 
-        def hold_told(tensor: Tensor, /, *, hook: HookPoint) -> None:
-            held["told"] = tensor
-
         def hold(tensor: Tensor, /, *, hook: HookPoint) -> None:
-            # The blocks start from the state and what the loop is told
-            held["state"] = tensor - held["told"] if "told" in held else tensor
+            held["state"] = tensor
 
         def restore(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
             state = held["state"]
             return state if chosen is None else where(chosen, state, tensor, STATE_POST)
 
         loops = self.loops or []
-        listeners = [(STATE_PRE, at_loop(hold, loops)), (STATE_POST, at_loop(restore, loops))]
-        if isinstance(looped.recurrence, LoopEmbedded):
-            listeners.insert(0, (LOOP_EMBED, at_loop(hold_told, loops)))
-        return [*listeners]
+        return [(STATE_IN, at_loop(hold, loops)), (STATE_POST, at_loop(restore, loops))]

@@ -14,7 +14,6 @@ from workbench.config import ConfigError
 from workbench.edits.base import LOOP_EMBED, CompiledHooks, Edit, looping
 from workbench.hooks import HookPoint, loop_of
 from workbench.models.base import LatentModel
-from workbench.recurrence.update import LoopEmbedded
 from workbench.tasks.batch import Batch
 
 
@@ -48,7 +47,7 @@ class Reorder(Edit):
 
     def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
         recurrence = looping(self, model).recurrence
-        if not isinstance(recurrence, LoopEmbedded):
+        if not recurrence.has_loop_embedding:
             raise ConfigError(
                 f"the loops of a {model.cfg.family} model are alike, for it has no loop embedding; "
                 "there is no order to change"
@@ -59,7 +58,7 @@ class Reorder(Edit):
             loop = loop_of(hook)
             if loop is None or self.told(loop) == loop:
                 return None
-            return recurrence.loop_embed(self.told(loop)).expand_as(tensor)
+            return recurrence.loop_embedding(self.told(loop)).expand_as(tensor)
 
         return [(LOOP_EMBED, tell)]
 

@@ -1,14 +1,7 @@
 """Floating-point operations of a forward, counted from shapes: 2 for a product and its sum."""
 
-from torch import nn
-
+from workbench.components.products import weights_in_products
 from workbench.models.thought import ThoughtModel
-
-
-def weights_in_products(layers: nn.Module) -> int:
-    """Weights of layers that enter matrix products: the maps W_*, no biases and no gains."""
-    names = ((name.rpartition(".")[2], weight) for name, weight in layers.named_parameters())
-    return sum(w.numel() for name, w in names if name.lstrip("_").startswith("W_"))
 
 
 def forward_flops(model: ThoughtModel, n_positions: int, n_thoughts: int, n_read: int) -> float:
@@ -29,9 +22,5 @@ def forward_flops(model: ThoughtModel, n_positions: int, n_thoughts: int, n_read
     cfg = model.cfg
     keys = n_positions * (n_positions + 1) / 2
     attention = cfg.n_layers * 2 * cfg.n_heads * cfg.d_head * keys
-    products = (
-        weights_in_products(model.blocks) * n_positions
-        + weights_in_products(model.recurrence) * n_thoughts
-        + cfg.d_vocab * cfg.d_model * n_read
-    )
-    return 2.0 * (products + attention)
+    products = weights_in_products(model.blocks) * n_positions + cfg.d_vocab * cfg.d_model * n_read
+    return 2.0 * (products + attention) + model.recurrence.flops(n_thoughts)

@@ -85,11 +85,9 @@ class DepthModel(LatentModel):
         loops = self._loops_by_row(n_loops, len(tokens))
         where = self.perception.context(tokens, attention_mask, inputs)
         embedding = self._embed(tokens, where, inputs)
-        state = embedding.place(embedding.tokens)
-        for block in self.prelude:
-            state = block(state, where)
+        passage = self._passage(embedding, where)
         # Only what is read is kept: without gradients the earlier states are free to go
-        said = self._run_loops(state, Passage(embedding, self), loops, where)
+        said = self._run_loops(passage, loops, where)
         posts = deque(said, maxlen=None if every_loop else 1)
         read = [
             self.readout(post, attention_mask=attention_mask, logits_at=logits_at, **inputs)
@@ -97,11 +95,16 @@ class DepthModel(LatentModel):
         ]
         return torch.stack(read) if every_loop else read[-1]
 
-    def _run_loops(
-        self, state: Tensor, passage: Passage, loops: int | Tensor, where: Context
-    ) -> Iterator[Tensor]:
-        """What each loop says, unmixed."""
-        recurrence = self.recurrence
+    def _passage(self, embedding: Embedding, where: Context) -> Passage:
+        """A forward pass that has come to the first loop."""
+        state = embedding.place(embedding.tokens)
+        for block in self.prelude:
+            state = block(state, where)
+        return Passage(embedding, self, state)
+
+    def _run_loops(self, passage: Passage, loops: int | Tensor, where: Context) -> Iterator[Tensor]:
+        """The output of each loop, unmixed."""
+        recurrence, state = self.recurrence, passage.start
         n_loops = loops if isinstance(loops, int) else int(loops.max())
         self._note_valid(loops, n_loops, len(state))
         last: Tensor | None = None
@@ -115,9 +118,10 @@ class DepthModel(LatentModel):
             yield last
 
     def _one_loop(self, state: Tensor, loop: int, passage: Passage, where: Context) -> Tensor:
-        """What a loop says that starts from a state."""
+        """The output of a loop that is handed a state."""
         if self.cfg.state_norm == "rms":
             state = rms_normalize(state)
+        state = self.recurrence.hook_state_in(state)
         start = self.recurrence.hook_state_pre(self.recurrence.begin(state, loop, passage))
         update = start
         for block in self.blocks:
@@ -133,27 +137,27 @@ class DepthModel(LatentModel):
         attention_mask: Int[Tensor, "batch pos"] | None = None,
         **inputs: Tensor,
     ) -> Float[Tensor, "batch pos d_model"]:
-        """What a loop says if the one before it said `said`: the recurrence as a map.
+        """Run one loop from the output of the loop before it: the recurrence as a map.
 
         Args:
-            said: What a loop says, as a state.
-            loop: The loop that is run, numbered from 0; its loop embedding is used.
+            said: Output of the loop before, at `recurrence.hook_state_post`.
+            loop: The loop to run, numbered from 0; its loop embedding is used.
             tokens: As for `forward`.
             attention_mask: As for `forward`.
             **inputs: As for `forward`.
 
         Raises:
-            ValueError: The recurrence keeps more than its state, as one that halts does; or no
-                pass can run that loop.
+            ValueError: The recurrence keeps more than its state from loop to loop, or no pass can
+                run that loop.
         """
         self._check(tokens, inputs)
         if loop < 0:
             raise ValueError(f"loop={loop} must be at least 0")
         self._loops_by_row(loop + 1, len(tokens))
         if not self.recurrence.state_is_all:
-            raise ValueError("a recurrence that halts keeps more than its state from loop to loop")
+            raise ValueError(f"iterate: {self.recurrence.keeps_more}")
         where = self.perception.context(tokens, attention_mask, inputs)
-        passage = Passage(self._embed(tokens, where, inputs), self)
+        passage = self._passage(self._embed(tokens, where, inputs), where)
         self._note_valid(loop + 1, loop + 1, len(tokens))
         self.clock.loop = loop
         try:
@@ -236,9 +240,10 @@ class DepthModel(LatentModel):
             raise ValueError(f"n_loops={fewest} must be at least 1")
         table = self.recurrence.max_loops
         if table is not None and most > table:
-            raise ValueError(
-                f"n_loops={most} is more than the loop embedding has rows for (max_loops={table})"
-            )
+            what = "the loop embedding has rows for"
+            if not self.recurrence.has_loop_embedding:
+                what = f"{type(self.recurrence).__name__} can run"
+            raise ValueError(f"n_loops={most} is more than {what} (max_loops={table})")
         return loops
 
     def _check(self, tokens: Tensor, inputs: dict[str, Tensor]) -> None:

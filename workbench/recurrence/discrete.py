@@ -40,6 +40,9 @@ class MixDecoded(Recurrence):
         decoded = self.hook_decoded(self.phi(post, passage.vocabulary))
         return post + self.gate(decoded) * rms_normalize(decoded)
 
+    def flops(self, n_loops: int | float, n_embed: int) -> float:
+        return self.phi.flops(n_embed) * (n_loops - 1)
+
 
 class Reembed(Recurrence):
     """PonderLM: the next loop starts from the input plus Φ(H), or from Φ(H) alone.
@@ -63,3 +66,6 @@ class Reembed(Recurrence):
         decoded = self.hook_decoded(self.phi(post, passage.vocabulary))
         embedding = passage.embedding
         return embedding.place(embedding.tokens + decoded if self.keep_input else decoded)
+
+    def flops(self, n_loops: int | float, n_embed: int) -> float:
+        return self.phi.flops(n_embed) * (n_loops - 1)

@@ -48,6 +48,7 @@ class AdaptiveHalting(LoopEmbedded):
     """
 
     state_is_all: ClassVar[bool] = False
+    halts: ClassVar[bool] = True
 
     def __init__(self, loop_embed: LoopEmbed, halt: Halt, eps: float) -> None:
         super().__init__(loop_embed)

@@ -42,6 +42,14 @@ class Phi(nn.Module):
             return (self._weights(logits)[..., None, :] @ embeddings)[..., 0, :]
         return self._weights(logits) @ vocabulary.W_E
 
+    def flops(self, n_embed: int) -> float:
+        """Count the operations of decoding one token.
+
+        A product with W_U, and a second one with W_E where the mean is over all tokens.
+        """
+        looks_up = self.decoding == "hard" or self.top_k is not None
+        return 2.0 * n_embed * (1 if looks_up else 2)
+
     def _weights(self, logits: Float[Tensor, "*axes token"]) -> Float[Tensor, "*axes token"]:
         # τ = 1 is spared a pass over [batch pos d_vocab] each way
         soft = (logits if self.tau == 1 else logits / self.tau).softmax(-1)

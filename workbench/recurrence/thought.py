@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from workbench.components.products import weights_in_products
 from workbench.hooks import HookPoint
 
 
@@ -30,6 +31,13 @@ class ThoughtRecurrence(nn.Module, ABC):
             state: Of the position before the thought's.
             stream: What the thought before left; zeros for the first.
         """
+
+    def flops(self, n_thoughts: int) -> float:
+        """Count the recurrence's own operations for one sequence.
+
+        By default every map `W_*` of its own is applied once a thought: 2 operations a weight.
+        """
+        return 2.0 * weights_in_products(self) * n_thoughts
 
 
 class Feedback(ThoughtRecurrence):

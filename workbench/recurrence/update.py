@@ -4,7 +4,7 @@ Thinking Deeper, Not Longer (arXiv 2603.21676), section 3.1:
 h_in = h + e[loop];  new = blocks(h_in);  z = σ(W [new; h] + b);  h ← z·new + (1 − z)·h
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -60,12 +60,12 @@ class UpdateGate(nn.Module):
 
 
 class LoopEmbedded(Continue):
-    """Every loop is told which one it is; what it says goes on.
+    """Adds a learned vector for each loop to what the blocks start from.
 
-    hook_loop_embed  what the loop's number adds  [batch pos d_model], once a loop
-
-    `hook_state_pre` sees the state with the loop embedding added: what the blocks start from.
+    hook_loop_embed  the vector that the loop adds  [batch pos d_model], once a loop
     """
+
+    has_loop_embedding: ClassVar[bool] = True
 
     def __init__(self, loop_embed: LoopEmbed) -> None:
         super().__init__()
@@ -80,15 +80,24 @@ class LoopEmbedded(Continue):
         passage.memory["loop_embed"] = added
         return state + added
 
+    def loop_embedding(self, loop: int) -> Float[Tensor, " d_model"]:
+        return self.loop_embed(loop)
+
+    def flops(self, n_loops: int | float, n_embed: int) -> float:
+        # Rows of the table are looked up and added; they enter no product
+        return super().flops(n_loops, n_embed) - 2.0 * n_loops * self.loop_embed.W_loop.numel()
+
 
 class GatedUpdate(LoopEmbedded):
     """A loop replaces a share of each channel; the gate is its last act, so it fires K times.
 
-    The state that the gate keeps is what the blocks started from less the loop embedding: whoever
-    edits `hook_state_pre` edits both.
+    The state that the gate keeps is what the blocks started from, without the loop embedding, so
+    that an edit of `hook_state_pre` changes both.
 
     gate.hook_pre, gate.hook_post  the share of the new, before and after the σ
     """
+
+    has_gate: ClassVar[bool] = True
 
     def __init__(self, loop_embed: LoopEmbed, gate: UpdateGate) -> None:
         super().__init__(loop_embed)

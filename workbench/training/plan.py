@@ -5,13 +5,12 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from workbench.instruments.flops import forward_flops, weights_in_products
+from workbench.components.products import weights_in_products
+from workbench.instruments.flops import forward_flops
 from workbench.models import build_model, model_config
 from workbench.models.depth import DepthModel
 from workbench.models.thought import ThoughtModel
 from workbench.recipe import Recipe, TrainingConfig
-from workbench.recurrence.discrete import MixDecoded, Reembed
-from workbench.recurrence.update import GatedUpdate
 from workbench.tasks import Task
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.task import WordedTask
@@ -102,12 +101,8 @@ def flops_per_token(model: DepthModel, n_loops: float | None = None) -> float:
     """
     loops = model.n_loops if n_loops is None else n_loops
     in_loop = weights_in_products(model.blocks)
-    if isinstance(model.recurrence, GatedUpdate):
-        in_loop += weights_in_products(model.recurrence.gate)
     around = weights_in_products(model.prelude) + weights_in_products(model.coda)
     # A yes or no is read once a row, which is little; a word at about every second token
     vocabulary = model.cfg.d_vocab * model.cfg.d_model if model.head is None else 0
-    # Φ is two products with W_E, state to tokens and back
-    decodes = isinstance(model.recurrence, MixDecoded | Reembed)
-    decodings = 2 * vocabulary * (loops - 1) * decodes
-    return 6.0 * (in_loop * loops + around + decodings + vocabulary / 2)
+    own = model.recurrence.flops(loops, vocabulary)
+    return 3.0 * (2.0 * (in_loop * loops + around + vocabulary / 2) + own)
