@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,13 +13,12 @@ from analyses.parts import in_parts
 from analyses.result import Result
 from analyses.said_answers import SaidAnswers, said_answers
 from analyses.spread import bootstrap
+from workbench.kinds import THOUGHTS, depth_model, thought_model, worded_task
 from workbench.models.base import LatentModel
 from workbench.models.depth import DepthModel
-from workbench.models.thought import ThoughtModel
 from workbench.tasks import Task
 from workbench.tasks.batch import Batch
 from workbench.tasks.worded.problem import Problem
-from workbench.tasks.worded.task import WordedTask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,10 +132,11 @@ def answers(
         task: Of a model that thinks, the questions' task: its layout says how many thoughts.
         problems: Of a model that thinks, the questions in words.
     """
-    if isinstance(model, ThoughtModel):
-        assert isinstance(task, WordedTask)
-        return said_answers(model, task, problems)
-    return loop_answers(cast(DepthModel, model), batch, n_loops)
+    if model.kind is THOUGHTS:
+        if task is None:
+            raise ValueError("answers of a model that thinks needs the questions' task")
+        return said_answers(thought_model(model), worded_task(task), problems)
+    return loop_answers(depth_model(model), batch, n_loops)
 
 
 def loop_answers(model: DepthModel, batch: Batch, n_loops: int | None = None) -> Answers:

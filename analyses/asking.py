@@ -1,7 +1,6 @@
 """Several runs asked the same questions in words."""
 
 from collections.abc import Sequence
-from typing import cast
 
 import torch
 from jaxtyping import Bool
@@ -9,6 +8,7 @@ from torch import Tensor
 
 from workbench.config import ConfigError
 from workbench.instruments.speaking import speak
+from workbench.kinds import THOUGHTS, worded_task
 from workbench.models.thought import ThoughtModel
 from workbench.runs import Run, load_run
 from workbench.tasks.worded.layout import Layout
@@ -24,7 +24,7 @@ def runs_beside(run: Run, beside: Sequence[str]) -> list[Run]:
     runs = [run, *(load_run(name, run.device) for name in beside)]
     names = [one.name for one in runs]
     for one in runs:
-        if not isinstance(one.task, WordedTask):
+        if one.task.kind is not THOUGHTS:
             raise ConfigError(f"{one.name} is on {one.recipe.task['name']}, not on worded problems")
         if names.count(one.name) > 1:
             raise ConfigError(f"beside: the run {one.name} is named twice")
@@ -39,7 +39,7 @@ def task_for(run: Run, first: Run) -> WordedTask:
     Raises:
         ConfigError: The run does not know the words.
     """
-    task, own = cast(WordedTask, first.task), cast(WordedTask, run.task)
+    task, own = worded_task(first.task), worded_task(run.task)
     if run is not first and task.vocabulary.words != own.vocabulary.words:
         raise ConfigError(f"{run.name} has another vocabulary than {first.name}")
     return task.laid_out(own.layout)

@@ -3,8 +3,9 @@
 Of a model that thinks: at which thought, in which channels; see analyses/thought_gates.py.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float
@@ -17,11 +18,10 @@ from analyses.result import Result
 from analyses.splits import Batches, by_split
 from analyses.spread import bootstrap
 from analyses.thought_gates import ThoughtGates, thought_gates
+from workbench.kinds import LOOPS, depth_model, thought_model, worded_batch
 from workbench.models.base import LatentModel
 from workbench.models.depth import DepthModel
-from workbench.models.thought import ThoughtModel
 from workbench.tasks.batch import Batch
-from workbench.tasks.worded.batch import WordedBatch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,11 +131,11 @@ def gate_maps(
         ValueError: The family has no gate, or none that acts: between loops where there is one
             loop only, between thoughts where there are none.
     """
-    if not isinstance(model, ThoughtModel):
-        return _by_loop(cast(DepthModel, model), batch, n_loops)
-    if not isinstance(batch, WordedBatch):
+    if model.kind is LOOPS:
+        return _by_loop(depth_model(model), batch, n_loops)
+    if isinstance(batch, Mapping):
         raise ValueError("the gates of a model that thinks are shown for one batch of questions")
-    return thought_gates(model, batch)
+    return thought_gates(thought_model(model), worded_batch(batch))
 
 
 @torch.no_grad()

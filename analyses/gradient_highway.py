@@ -13,6 +13,7 @@ from analyses.result import Result
 from analyses.spread import bootstrap
 from workbench.config import ModelConfig
 from workbench.instruments import GradientByLoop
+from workbench.kinds import depth_model
 from workbench.models import family, model_config
 from workbench.models.depth import DepthModel
 from workbench.models.fresh import fresh
@@ -163,8 +164,7 @@ def _fresh(model: DepthModel, changes: dict[str, Any], loops: int, seed: int) ->
     shape = {name: getattr(model.cfg, name) for name in ModelConfig.model_fields}
     cfg = model_config(shape | changes | {"n_loops": loops, "max_loops": loops})
     made = fresh(lambda: family(cfg.family)(cfg), seed).to(model.device).eval()
-    assert isinstance(made, DepthModel)
-    return made
+    return depth_model(made)
 
 
 def _norms(model: DepthModel, batch: Batch, n_loops: int) -> Float[Tensor, " loop"]:

@@ -13,7 +13,7 @@ from analyses.labels import loop_labels
 from analyses.result import Result
 from analyses.splits import of_tests
 from analyses.thinking_curves import ThinkingCurves, thinking_curves
-from workbench.tasks.worded.task import WordedTask
+from workbench.kinds import THOUGHTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,7 +160,7 @@ def training_curves(run: "Run") -> TrainingCurves | ThinkingCurves:
     curves = by_split(run.history)
     if not curves:
         raise ValueError(f"{run.name} has measured nothing yet")
-    if isinstance(run.task, WordedTask):
+    if run.task.kind is THOUGHTS:
         return thinking_curves(run, curves)
     rows = list(curves.values())
     n_loops = len(rows[0][0]["accuracy_by_loop"])

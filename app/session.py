@@ -16,17 +16,15 @@ from analyses import Analysed, analyse
 from analyses.answers import Answers
 from analyses.items import items as of_cell
 from workbench.edits import parse_edits, patched_from
+from workbench.kinds import worded_task
 from workbench.models import FAMILIES
-from workbench.models.agclr import Agclr
 from workbench.models.base import LatentModel
-from workbench.models.thought import ThoughtModel
 from workbench.overview import overview, state
 from workbench.recipe import load_recipe
 from workbench.runs import Run, load_run
 from workbench.tasks import TASKS
 from workbench.tasks.worded.layout import Layout
 from workbench.tasks.worded.problem import Problem
-from workbench.tasks.worded.task import WordedTask
 
 
 @dataclass(frozen=True)
@@ -102,8 +100,11 @@ def traits(path: str) -> dict[str, str]:
         task, family = TASKS[recipe.task["name"]], FAMILIES[recipe.model["family"]]
     except Exception:  # the list of runs says what is wrong with it
         return {}
-    recurrence = "thoughts" if issubclass(family, ThoughtModel) else "loops"
-    return {"recurrence": recurrence, "perception": task.perception, "readout": task.readout}
+    return {
+        "recurrence": f"{family.kind.unit}s",
+        "perception": task.perception,
+        "readout": task.readout,
+    }
 
 
 def thinks(chosen: Chosen) -> bool:
@@ -117,12 +118,12 @@ def problem(chosen: Chosen, question: str) -> Problem:
     Raises:
         ValueError: It is no question of the task.
     """
-    return cast(WordedTask, run_of(chosen).task).typed(question)
+    return worded_task(run_of(chosen).task).typed(question)
 
 
 def layout(chosen: Chosen) -> Layout:
     """How a run that thinks was asked at the end of its training."""
-    return cast(WordedTask, run_of(chosen).task).layout
+    return worded_task(run_of(chosen).task).layout
 
 
 def n_thoughts(chosen: Chosen, question: str, thoughts: int | None) -> int:
@@ -138,12 +139,12 @@ def n_thoughts(chosen: Chosen, question: str, thoughts: int | None) -> int:
 
 def answer_in(chosen: Chosen, said: str) -> str:
     """The answer in what a run that thinks says."""
-    return cast(WordedTask, run_of(chosen).task).answer_in(said)
+    return worded_task(run_of(chosen).task).answer_in(said)
 
 
 def has_gates(chosen: Chosen) -> bool:
     """Whether a run that thinks has a stream with gates."""
-    return issubclass(FAMILIES[run_of(chosen).recipe.model["family"]], Agclr)
+    return "recurrence.hook_stream" in run_of(chosen).model.hook_dict
 
 
 def draw(chosen: Chosen, split: str, seed: int) -> str:

@@ -6,6 +6,7 @@ import torch
 
 from benchmarks.row import Row, ratio_row
 from benchmarks.timing import interleave
+from workbench.kinds import thought_model
 from workbench.models import build_model, model_config
 from workbench.models.thought import ThoughtModel
 
@@ -34,7 +35,7 @@ def measure() -> Iterator[Row]:
     """A training step, and generation."""
     torch.manual_seed(0)
     model = build_model(model_config(SHAPE))
-    assert isinstance(model, ThoughtModel)
+    model = thought_model(model)
     words = torch.randint(0, 50_000, (ROWS, PROMPT + THOUGHTS + ANSWER))
     words[:, PROMPT : PROMPT + THOUGHTS] = SHAPE["latent_token"]
     case = f"{ROWS} prompts of {PROMPT} tokens, {THOUGHTS} thoughts"

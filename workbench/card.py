@@ -8,7 +8,6 @@ from workbench.history import read_history
 from workbench.models.base import LatentModel
 from workbench.recipe import Recipe
 from workbench.tasks.base import Task
-from workbench.tasks.worded.task import WordedTask
 
 
 def write_card(folder: Path, recipe: Recipe, task: Task, model: LatentModel) -> None:
@@ -43,15 +42,13 @@ def _purpose(recipe: Recipe) -> str:
 
 def _left_out(task: Task) -> str:
     """How many problems were too long, if any were."""
-    gone = task.left_out if isinstance(task, WordedTask) else {}
+    gone = task.left_out
     told = ", ".join(f"{n:,} of {split}" for split, n in gone.items() if n)
     return f" Left out as too long: {told} problems." if told else ""
 
 
 def _unsayable(task: Task) -> str:
     """How many answers hold words that the vocabulary lacks, if any do."""
-    if not isinstance(task, WordedTask):
-        return ""
     counts = {split: task.unsayable(split) for split in task.split_names}
     told = ", ".join(f"{n:,} of {split}" for split, n in counts.items() if n)
     return (

@@ -163,6 +163,10 @@ class ModelConfig(StrictModel):
             return float(self.d_model**-0.5)
         return self.logit_scale
 
+    def trained_with(self, loops: str | list[int]) -> "ModelConfig":
+        """Return the config with what it keeps of the loops that training runs; here nothing."""
+        return self
+
     @property
     def attn_only(self) -> bool:
         """No block lacks its MLP; TransformerLens's ActivationCache asks."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from jaxtyping import Bool
@@ -13,6 +13,7 @@ from workbench.edits import Edit, Watch, patched_from, to_plain
 from workbench.instruments import read
 from workbench.instruments.finite import finite_hooks
 from workbench.instruments.speaking import hear
+from workbench.kinds import worded_batch, worded_task
 from workbench.models.depth import DepthModel
 from workbench.models.thought import ThoughtModel
 from workbench.runs import Run
@@ -62,23 +63,16 @@ def evaluate(
         raise ConfigError(f"--seed {seed} must be at least 0")
     step = run.loaded_step(step)
     model = run.model if step is None else run.model_at(step)
-    task = run.task if file is None else _with_file(run, Path(file), split, model.cfg.n_ctx)
+    if file is not None and split is not None:
+        raise ConfigError("--split and --file both name the questions; give one of the two")
+    task = run.task if file is None else run.task.with_file(Path(file), model.cfg.n_ctx)
     if split is None:
         split = task.default_split if file is None else FILE
     watch = Watch(edits)
     guard = model.hooks(fwd_hooks=finite_hooks(model), must_fire=False)
-    if isinstance(model, ThoughtModel):
-        if n_loops is not None:
-            raise ConfigError("--loops is for models that loop; this one has --thoughts")
-        with guard:
-            found = _by_thoughts(cast(WordedTask, task), model, split, thoughts, watch, n, seed)
-    else:
-        if thoughts is not None:
-            raise ConfigError("--thoughts is for models that think; this one has --loops")
-        with guard:
-            found = _by_loops(
-                task, run.trained_loops, cast(DepthModel, model), split, n_loops, watch, n, seed
-            )
+    model.kind.refuse_other(n_loops, thoughts)
+    with guard:
+        found = model.kind.evaluated(run, task, model, split, n_loops, thoughts, watch, n, seed)
     touched = watch.finish()
     where = {
         "run": run.name,
@@ -92,7 +86,7 @@ def evaluate(
         "patched_from": patched_from(edits),
     }
     if file is not None:
-        gone = cast(WordedTask, task)
+        gone = worded_task(task)
         where |= {"file": str(file), "left_out": gone.left_out[FILE]}
         where |= {"left_out_why": gone.left_out_why}
     rates = {
@@ -102,16 +96,7 @@ def evaluate(
     return where | found | rates
 
 
-def _with_file(run: Run, file: Path, split: str | None, n_ctx: int) -> WordedTask:
-    """The run's task with the questions of a file that its model has positions for."""
-    if split is not None:
-        raise ConfigError("--split and --file both say what to ask; give one of the two")
-    if not isinstance(run.task, WordedTask):
-        raise ConfigError(f"--file is for tasks in words; {run.recipe.task['name']} is not")
-    return run.task.with_file(file, n_ctx)
-
-
-def _by_loops(
+def by_loops(
     task: Task,
     trained: int,
     model: DepthModel,
@@ -161,7 +146,7 @@ def _check_room(rows: WordedBatch, model: ThoughtModel) -> None:
         )
 
 
-def _by_thoughts(
+def by_thoughts(
     task: WordedTask,
     model: ThoughtModel,
     split: str,
@@ -175,7 +160,7 @@ def _by_thoughts(
     most = task.layout.n_fillers if thoughts is None else thoughts
     numbers = list(range(len(task.problems(split))))
     if n is not None:
-        numbers = cast(WordedBatch, task.batch(split, n, seed)).number.tolist()
+        numbers = worded_batch(task.batch(split, n, seed)).number.tolist()
     _check_room(task.lay_out(split, numbers, task.layout.with_fillers(most)), model)
     problems = [task.problems(split)[number] for number in numbers]
     right: list[Tensor] = []

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from workbench.config import ConfigError, nearest
-from workbench.curriculum import Curriculum, chosen_step
+from workbench.curriculum import chosen_step
 from workbench.files import FileError, count_numbers, kept_hash, read_dtypes, read_tensors
 from workbench.history import read_history
 from workbench.models import build_model, model_config
@@ -21,7 +21,6 @@ from workbench.models.base import LatentModel
 from workbench.reading import is_file
 from workbench.recipe import Recipe, load_recipe
 from workbench.tasks import Task, task_from
-from workbench.tasks.worded.task import WordedTask
 
 SHIPPED = Path(__file__).parent.parent / "checkpoints"
 
@@ -55,9 +54,7 @@ class Run:
             self._check_confined()
         task = task_from(self.recipe.task, self.recipe.seed)
         curriculum = self.recipe.training.curriculum
-        if isinstance(task, WordedTask) and curriculum is not None:
-            return task.laid_out(Curriculum(curriculum).final())
-        return task
+        return task if curriculum is None else task.as_taught(curriculum)
 
     @property
     def is_a_strangers(self) -> bool:

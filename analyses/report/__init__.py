@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from analyses.report import depths, hops, thoughts
+from workbench.kinds import THOUGHTS
 from workbench.runs import Run, load_run
 from workbench.tasks.hops import HopTask
-from workbench.tasks.worded.task import WordedTask
 
 SECTIONS = {"hops": hops.sections, "yes or no": depths.sections, "words": thoughts.sections}
 
@@ -31,7 +31,7 @@ def kind_of(run: Run) -> str:
     """What kind of question a run answers."""
     if isinstance(run.task, HopTask):
         return "hops"
-    return "words" if isinstance(run.task, WordedTask) else "yes or no"
+    return "words" if run.task.kind is THOUGHTS else "yes or no"
 
 
 def _made(runs: list[Run]) -> Iterator[str]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from analyses.analyse import analyse
 from analyses.compare import Compare
 from analyses.labels import level_label
+from workbench.kinds import THOUGHTS, worded_task
 from workbench.runs import Run
-from workbench.tasks.worded.task import WordedTask
 
 FEW = 200  # questions, where each is answered many times
 
@@ -31,8 +31,9 @@ def sections(runs: list[Run]) -> Iterator[str]:
 def thinks(run: Run) -> bool:
     """Whether a run's training ended with thoughts."""
     task = run.task
-    if not isinstance(task, WordedTask):
+    if task.kind is not THOUGHTS:
         return False
+    task = worded_task(task)
     return task.layout.filler == "latent" and task.layout.n_fillers > 0
 
 

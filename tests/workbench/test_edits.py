@@ -238,9 +238,7 @@ def test_a_skipped_loop_adds_nothing_of_its_loop_embedding(speaker, batch):
 
 
 def test_no_loop_of_a_model_that_halts_is_left_out(speaker, batch):
-    with pytest.raises(
-        ConfigError, match="skip: a recurrence that halts keeps more than"
-    ):
+    with pytest.raises(ConfigError, match="skip: a recurrence that halts keeps more than"):
         run(speaker("universal", halting="act"), batch, {"do": "skip", "loops": [1]})
 
 

@@ -180,5 +180,5 @@ def test_official_questions_are_asked_in_the_runs_own_words(run, official):
 
 
 def test_a_file_beside_a_split_is_refused(run, official):
-    with pytest.raises(ConfigError, match="--split and --file both say what to ask"):
+    with pytest.raises(ConfigError, match="--split and --file both name the questions"):
         evaluate(run, file=official, split="test")

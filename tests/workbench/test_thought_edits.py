@@ -566,11 +566,11 @@ def test_a_mix_without_two_thoughts_is_refused(model):
     ids=name_of,
 )
 def test_edits_of_loops_are_refused_by_models_that_think(model, batch, edit):
-    sentence = f"{edit['do']} is an edit of models that loop; those of family {model.cfg.family}"
+    sentence = f"{edit['do']} is for models that loop; those of family {model.cfg.family} think"
     with pytest.raises(ConfigError, match=sentence):
         run(model, batch, edit)
 
 
 def test_mix_is_refused_by_models_that_loop(build):
-    with pytest.raises(ConfigError, match="mix is an edit of models that think; .* looped loop"):
+    with pytest.raises(ConfigError, match="the edit mix is for models that think; .* looped loop"):
         run(build("looped"), laid_out([[1, 2, 3]]), {"do": "mix"})

@@ -11,6 +11,7 @@ from torch import Tensor
 from workbench.config import ConfigError, StrictModel
 from workbench.edits.firing import Change, Firing, SequenceHook, where
 from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop
+from workbench.kinds import depth_model, thought_model
 from workbench.models.base import LatentModel
 from workbench.models.depth import DepthModel
 from workbench.models.thought import ThoughtModel
@@ -87,11 +88,11 @@ def acting(
     """
     chosen = chosen_positions(edit.positions, batch)
     between = place in model.looped_places
-    if isinstance(model, ThoughtModel) and not between:
+    if model.kind.in_passes and not between:
         return SequenceHook(place, edit.loops, chosen, change)
-    if isinstance(model, ThoughtModel) and chosen is not None:
+    if model.kind.in_passes and chosen is not None:
         raise ConfigError(f"{place} has no positions to choose from; leave positions out")
-    tokens = None if isinstance(model, ThoughtModel) else real_tokens(batch.inputs)
+    tokens = None if model.kind.in_passes else real_tokens(batch.inputs)
 
     def act(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
         changed = change(tensor, Firing(place, hook.clock, tokens))
@@ -143,9 +144,7 @@ def chosen_positions(positions: Positions | None, batch: Batch) -> Bool[Tensor, 
 
 def most_thoughts(model: LatentModel, batch: Batch) -> int:
     """Thoughts of the row of a batch that has most; none in models that loop."""
-    if not isinstance(model, ThoughtModel):
-        return 0
-    return int((batch.tokens == model.cfg.latent_token).sum(1).max())
+    return model.kind.most_thoughts(model, batch)
 
 
 def looping(edit: Edit, model: LatentModel) -> DepthModel:
@@ -154,11 +153,7 @@ def looping(edit: Edit, model: LatentModel) -> DepthModel:
     Raises:
         ConfigError: It thinks.
     """
-    if isinstance(model, DepthModel):
-        return model
-    raise ConfigError(
-        f"{_do(edit)} is an edit of models that loop; those of family {model.cfg.family} think"
-    )
+    return depth_model(model, f"the edit {_do(edit)}")
 
 
 def thinking(edit: Edit, model: LatentModel) -> ThoughtModel:
@@ -167,11 +162,7 @@ def thinking(edit: Edit, model: LatentModel) -> ThoughtModel:
     Raises:
         ConfigError: It loops.
     """
-    if isinstance(model, ThoughtModel):
-        return model
-    raise ConfigError(
-        f"{_do(edit)} is an edit of models that think; those of family {model.cfg.family} loop"
-    )
+    return thought_model(model, f"the edit {_do(edit)}")
 
 
 def _do(edit: Edit) -> str:

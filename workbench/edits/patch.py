@@ -12,7 +12,6 @@ from workbench.edits.firing import Firing
 from workbench.edits.source import Source, shown
 from workbench.hooks import PER_QUERY
 from workbench.models.base import LatentModel
-from workbench.models.thought import ThoughtModel
 from workbench.tasks.batch import Batch
 
 
@@ -41,7 +40,7 @@ class Patch(Edit):
 
     def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
         source = Source(self.place, self.run, self.question, model, batch)
-        if isinstance(model, ThoughtModel):
+        if model.kind.in_passes:
             self._check_thinking(model)
         ran: dict[int, Tensor] = {}  # the present forward pass, and its source
 
@@ -54,7 +53,7 @@ class Patch(Edit):
 
         return [(self.place, acting(self, self.place, model, batch, patch))]
 
-    def _check_thinking(self, model: ThoughtModel) -> None:
+    def _check_thinking(self, model: LatentModel) -> None:
         """Refuse loops where there are none, and positions where there are none."""
         if self.place in model.looped_places:
             if self.from_position is not None:

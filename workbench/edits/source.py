@@ -9,9 +9,9 @@ from workbench.config import ConfigError
 from workbench.edits.base import real_tokens
 from workbench.edits.firing import Firing
 from workbench.hooks import PER_QUERY, LoopClock
+from workbench.kinds import thought_model
 from workbench.models.base import LatentModel
 from workbench.models.passes import Passes
-from workbench.models.thought import ThoughtModel
 from workbench.tasks.batch import Batch
 
 
@@ -28,7 +28,7 @@ class Source:
             from workbench.runs import load_run
 
             other = load_run(run, model.device).model
-            if isinstance(other, ThoughtModel) != isinstance(model, ThoughtModel):
+            if other.kind is not model.kind:
                 raise ConfigError(
                     f"patch: run {run!r} is of family {other.cfg.family}, this model of family "
                     f"{model.cfg.family}; one of them thinks and the other loops"
@@ -53,10 +53,10 @@ class Source:
 
     @property
     def _thinks(self) -> bool:
-        return isinstance(self.twin, ThoughtModel)
+        return self.twin.kind.in_passes
 
     def _thinking(self, clock: LoopClock) -> dict[str, Any]:
-        model = cast(ThoughtModel, self.twin)
+        model = thought_model(self.twin)
         if self.place in model.looped_places:
             passes = model.plan(self.inputs["tokens"], self.inputs.get("attention_mask"))
             if not passes.n:

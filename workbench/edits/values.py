@@ -17,7 +17,6 @@ from workbench.edits.base import (
 from workbench.edits.firing import Firing, where
 from workbench.hooks import PER_QUERY, HookPoint, loop_of
 from workbench.models.base import LatentModel
-from workbench.models.thought import ThoughtModel
 from workbench.tasks.batch import Batch
 
 
@@ -40,7 +39,7 @@ class Mean(PlaceEdit):
     do: Literal["mean"] = "mean"
 
     def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
-        if isinstance(model, ThoughtModel) and self.place.endswith(PER_QUERY):
+        if model.kind.in_passes and self.place.endswith(PER_QUERY):
             raise ConfigError(
                 f"mean: rows that think have their keys in places of their own, so {self.place} "
                 "has no mean over rows; hook_z has"
@@ -61,7 +60,7 @@ class Add(PlaceEdit):
 
     def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
         vector = isinstance(self.value, list)
-        if vector and isinstance(model, ThoughtModel) and self.place.endswith(PER_QUERY):
+        if vector and model.kind.in_passes and self.place.endswith(PER_QUERY):
             raise ConfigError(
                 f"add: {self.place} of a model that thinks has the keys so far for its last axis; "
                 "add a number"
@@ -149,7 +148,7 @@ class Freeze(Edit):
 
     def _check_place(self, model: LatentModel) -> None:
         """Refuse places that do not come again in a later loop."""
-        thinks = isinstance(model, ThoughtModel)
+        thinks = model.kind.in_passes
         if self.place in model.hook_dict and self.place not in model.looped_places:
             if thinks:
                 raise ConfigError(

@@ -25,6 +25,7 @@ from workbench.hooks import (
     LoopClock,
     NamesFilter,
 )
+from workbench.kinds import Kind
 from workbench.models.fresh import fresh
 from workbench.models.names import NamedModel
 from workbench.tokenizer import Vocabulary
@@ -54,6 +55,8 @@ class LatentModel(NamedModel, ABC):
     """
 
     Config: ClassVar[type[ModelConfig]]
+    kind: ClassVar[Kind]
+    """Whether it loops or thinks."""
 
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__()

@@ -15,6 +15,7 @@ from torch import Tensor
 from workbench.components.attention import Context
 from workbench.components.norm import rms_normalize
 from workbench.config import ModelConfig, nearest
+from workbench.kinds import LOOPS
 from workbench.models.base import LatentModel
 from workbench.models.inputs import check_range, need
 from workbench.recurrence.base import Embedding, Passage, Recurrence
@@ -22,6 +23,8 @@ from workbench.recurrence.base import Embedding, Passage, Recurrence
 
 class DepthModel(LatentModel):
     """A model whose recurrence runs over depth; a family names the recurrence."""
+
+    kind = LOOPS
 
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__(cfg)
@@ -36,6 +39,11 @@ class DepthModel(LatentModel):
     @abstractmethod
     def n_loops(self) -> int:
         """Loops of a forward pass that does not say how many it wants."""
+
+    @property
+    def max_loops(self) -> int | None:
+        """The most loops that a forward pass can run; None for any number."""
+        return self.recurrence.max_loops
 
     @abstractmethod
     def make_recurrence(self) -> Recurrence:

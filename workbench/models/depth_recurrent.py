@@ -2,7 +2,7 @@
 
 from pydantic import model_validator
 
-from workbench.config import LoopedConfig
+from workbench.config import ConfigError, LoopedConfig
 from workbench.models.depth import DepthModel
 from workbench.recurrence.base import Recurrence
 from workbench.recurrence.update import Beyond, GatedUpdate, LoopEmbed, UpdateGate
@@ -28,6 +28,20 @@ class LoopTableConfig(LoopedConfig):
                 f"max_loops={self.max_loops}"
             )
         return self
+
+    def trained_with(self, loops: str | list[int]) -> "LoopTableConfig":
+        """Return the config with `trained_loops` filled in unless it is given.
+
+        Raises:
+            ConfigError: Training runs more loops than the loop embedding has rows.
+        """
+        most = max(loops) if isinstance(loops, list) else self.n_loops
+        if most > self.max_loops:
+            raise ConfigError(
+                f"training.loops={loops} is more than the loop embedding has rows for "
+                f"(model.max_loops={self.max_loops})"
+            )
+        return self if self.trained_loops else self.model_copy(update={"trained_loops": most})
 
     def make_loop_embed(self) -> LoopEmbed:
         """The table that these fields describe."""

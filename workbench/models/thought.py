@@ -16,6 +16,7 @@ from torch import Tensor
 from workbench.cache import PosSlice, Recorder
 from workbench.components.attention import Context
 from workbench.config import ModelConfig
+from workbench.kinds import THOUGHTS
 from workbench.models.base import LatentModel
 from workbench.models.inputs import check_range
 from workbench.models.pass_recorder import PassRecorder
@@ -51,6 +52,7 @@ class ThoughtModel(LatentModel):
     A sequence without thoughts is run as an ordinary transformer runs it.
     """
 
+    kind = THOUGHTS
     cfg: ThoughtConfig
     recurrence: ThoughtRecurrence
 

@@ -3,19 +3,26 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from workbench.config import StrictModel, nearest
+from workbench.config import ConfigError, StrictModel, nearest
+from workbench.kinds import LOOPS, Kind
 from workbench.tasks.batch import Batch
 from workbench.tokenizer import Vocabulary
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
+
+    from workbench.recipe import CurriculumConfig
+
+Self = TypeVar("Self", bound="Task")
 
 
 class Task(ABC):
@@ -28,7 +35,14 @@ class Task(ABC):
     """How a model gives the answer; one of `components.readout.READOUTS`."""
     unit: ClassVar[str] = "hops"
     """What `batch.difficulty` counts."""
+    kind: ClassVar[Kind] = LOOPS
+    """Which kind of model answers: one that loops is read after each loop; one that thinks says its
+    answer in words."""
+    too_long: ClassVar[str] = ""
+    """What may be done where questions are too long for a model, if anything."""
     vocabulary: Vocabulary
+    left_out: Mapping[str, int] = MappingProxyType({})
+    """Questions of each split that are too long, as far as they were read."""
 
     def __init__(self, cfg: StrictModel, seed: int) -> None:
         if seed < 0:
@@ -81,6 +95,32 @@ class Task(ABC):
     def answers(self) -> Sequence[str]:
         """The words that answers may be, by the numbers that stand for them in a batch."""
         return self.vocabulary.words
+
+    @property
+    def split_names(self) -> Sequence[str]:
+        """The splits that there are."""
+        return list(self.splits)
+
+    @property
+    def shape(self) -> dict[str, Any]:
+        """Fields of a model's config that follow from the task."""
+        return {"d_vocab": self.d_vocab, "n_ctx": self.n_ctx}
+
+    def as_taught(self: Self, curriculum: "CurriculumConfig | None") -> Self:
+        """Return the task as training by a curriculum leaves it; most know none."""
+        return self
+
+    def with_file(self: Self, path: Path, n_ctx: int) -> Self:
+        """Return the task with the questions of an official file beside its splits.
+
+        Raises:
+            ConfigError: The task reads no files.
+        """
+        raise ConfigError(f"--file is for tasks in words; {type(self).__name__} is not")
+
+    def unsayable(self, split: str) -> int:
+        """Count the questions of a split whose answer the vocabulary cannot express."""
+        return 0
 
     @property
     def default_split(self) -> str:

@@ -17,8 +17,8 @@ import numpy as np
 from jaxtyping import Int
 from pydantic import model_validator
 
+from workbench.kinds import worded_batch
 from workbench.tasks.batch import Batch
-from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.prosqa import load_prosqa, prosqa_problem, words
 from workbench.tasks.worded.prosqa_draw import GraphSettings, draw_graphs
@@ -210,7 +210,7 @@ class Prosqa(WordedTask):
 
     def _asked(self, batch: Batch) -> list[Graph]:
         """The graphs of a batch, read from its questions."""
-        assert isinstance(batch, WordedBatch)
+        batch = worded_batch(batch)
         rows = zip(batch.tokens.tolist(), batch.prompt.tolist(), strict=True)
         asked = (self._asked_tokens(tokens[:prompt]) for tokens, prompt in rows)
         return [read_question(self.vocabulary.decode(tokens)) for tokens in asked]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from workbench.config import ConfigError
 from workbench.curriculum import Curriculum
-from workbench.models.base import LatentModel
+from workbench.kinds import worded_batch
 from workbench.models.depth import DepthModel
 from workbench.models.thought import ThoughtModel
 from workbench.recipe import TrainingConfig
@@ -130,10 +130,9 @@ class WordedLessons(Lessons):
         return self.task.lay_out("train", numbers, layouts).to(self.model.device)
 
     def loss(self, batch: Batch, number: int, parts: Split) -> Tensor:
-        assert isinstance(batch, WordedBatch)
+        batch = worded_batch(batch)
         total = torch.zeros((), device=batch.tokens.device)
-        for part in parts(batch):
-            assert isinstance(part, WordedBatch)
+        for part in map(worded_batch, parts(batch)):
             at, _ = part.said_at()
             logits = self.prepared(**part.inputs, logits_at=at - 1)
             total = total + part.said_losses(logits).sum()
@@ -156,18 +155,3 @@ class WordedLessons(Lessons):
             rows = self.task.lay_out(split, numbers, layout).to(self.model.device)
             found[split] = measure_worded(self.model, self.task, split, rows)
         return found
-
-
-def lessons_for(
-    cfg: TrainingConfig,
-    task: Task,
-    model: LatentModel,
-    prepared: Callable[..., Tensor],
-    seed: int,
-) -> Lessons:
-    """What a model is taught of a task."""
-    if isinstance(task, WordedTask):
-        assert isinstance(model, ThoughtModel)
-        return WordedLessons(cfg, task, model, prepared, seed)
-    assert isinstance(model, DepthModel)
-    return LoopLessons(cfg, task, model, prepared, seed)

@@ -1,7 +1,7 @@
 """What a recipe would do, before it does it."""
 
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from workbench.models.depth import DepthModel
 from workbench.models.thought import ThoughtModel
 from workbench.recipe import Recipe, TrainingConfig
 from workbench.tasks import Task
-from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.task import WordedTask
 from workbench.training.lessons import WordedLessons
 from workbench.training.resolve import resolve
@@ -36,10 +35,7 @@ def plan(recipe: Recipe, folder: Path) -> str:
     task, resolved = resolve(recipe)
     model = build_model(model_config(resolved.model))
     cfg = resolved.training
-    if isinstance(model, ThoughtModel):
-        amount = _of_thoughts(cfg, cast(WordedTask, task), model, resolved.seed)
-    else:
-        amount = _of_loops(cfg, task, cast(DepthModel, model), resolved.seed)
+    amount = task.kind.amount(cfg, task, model, resolved.seed)
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     saved = n_saved(cfg.save, cfg.steps) + 1 + amount.best
     megabytes = (saved * 2 + 4) * n_parameters / 1e6
@@ -55,7 +51,8 @@ def plan(recipe: Recipe, folder: Path) -> str:
     )
 
 
-def _of_loops(cfg: TrainingConfig, task: Task, model: DepthModel, seed: int) -> Amount:
+def of_loops(cfg: TrainingConfig, task: Task, model: DepthModel, seed: int) -> Amount:
+    """What training a model that loops takes."""
     stream = BatchStream(task, cfg.mixture, cfg.batch_size, seed)
     tokens = int(stream.batch(0).length.sum())
     loops = sum(cfg.loops) / 2 if isinstance(cfg.loops, list) else None
@@ -66,13 +63,13 @@ def _of_loops(cfg: TrainingConfig, task: Task, model: DepthModel, seed: int) -> 
     )
 
 
-def _of_thoughts(cfg: TrainingConfig, task: WordedTask, model: ThoughtModel, seed: int) -> Amount:
+def of_thoughts(cfg: TrainingConfig, task: WordedTask, model: ThoughtModel, seed: int) -> Amount:
+    """What training a model that thinks takes."""
     lessons = WordedLessons(cfg, task, model, model, seed)
     stages = sorted({lessons.stage(0), lessons.stage(cfg.steps - 1)})
     looked_at = np.linspace(0, cfg.steps - 1, LOOKED_AT).astype(int).tolist()
     flops = 0.0
     for batch in map(lessons.batch, looked_at):
-        assert isinstance(batch, WordedBatch)
         rows = zip(batch.length, batch.n_thoughts, batch.scored.sum(1), strict=True)
         # The last token is said and not run
         flops += sum(forward_flops(model, int(n) - 1, int(k), int(said)) for n, k, said in rows)

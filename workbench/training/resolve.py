@@ -7,39 +7,31 @@ import torch
 from workbench.components.perception import PERCEPTIONS
 from workbench.components.readout import READOUTS
 from workbench.config import ConfigError, ModelConfig, nearest
-from workbench.curriculum import Curriculum
 from workbench.models import FAMILIES, family, model_config
 from workbench.models.base import part
-from workbench.models.depth_recurrent import LoopTableConfig
-from workbench.models.thought import ThoughtModel
 from workbench.recipe import Recipe, commit, versions
 from workbench.tasks import Task, task_from
-from workbench.tasks.worded.file_task import FileTask
-from workbench.tasks.worded.task import WordedTask
 from workbench.training.start import PRETRAINED, start_shape
 
 
 def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
     """The task of a recipe, and the recipe with every value written out."""
     task = task_from(recipe.task, recipe.seed)
-    given = {"d_vocab": task.d_vocab, "n_ctx": task.n_ctx}
-    if isinstance(task, WordedTask):
-        task = laid_out(task, recipe)
-        given |= {"n_ctx": task.n_ctx, "latent_token": task.specials.latent}
+    check_kind(task, recipe)
+    task = task.as_taught(recipe.training.curriculum)
+    given = task.shape
+    if task.kind.in_passes:
         given |= backbone(recipe, given)
     shape = given | {"perception": task.perception, "readout": task.readout} | recipe.model
     cfg = model_config(shape)
     if cfg.d_vocab < task.d_vocab or cfg.n_ctx < task.n_ctx:
-        is_read = isinstance(task, FileTask)
-        way_out = "; task.most_tokens leaves longer problems out" if is_read else ""
         raise ConfigError(
             f"the task needs d_vocab={task.d_vocab} and n_ctx={task.n_ctx}; the recipe has "
-            f"{cfg.d_vocab} and {cfg.n_ctx}{way_out}"
+            f"{cfg.d_vocab} and {cfg.n_ctx}{task.too_long}"
         )
     check_splits(recipe, task)
     check_parts(cfg, task)
-    if isinstance(cfg, LoopTableConfig):
-        cfg = with_trained_loops(cfg, recipe.training.loops)
+    cfg = cfg.trained_with(recipe.training.loops)
     sizes = {"name": recipe.task["name"]} | task.cfg.model_dump()
     return task, recipe.model_copy(
         update={
@@ -67,33 +59,19 @@ def backbone(recipe: Recipe, needed: dict[str, int]) -> dict[str, Any]:
     return shape
 
 
-def laid_out(task: WordedTask, recipe: Recipe) -> WordedTask:
-    """A worded task as the recipe's curriculum leaves it.
+def check_kind(task: Task, recipe: Recipe) -> None:
+    """Refuse a family that cannot give the task's answers.
 
     Raises:
-        ConfigError: The recipe has no curriculum, or its family has no thoughts.
+        ConfigError: The task's answers are said in words and the family does not say any, or are
+            read after each loop and the family does not loop.
     """
-    cfg = recipe.training.curriculum
-    if cfg is None:
-        raise ConfigError("training.curriculum is missing; a worded task needs one")
     name = str(recipe.model.get("family"))
-    if not issubclass(family(name), ThoughtModel):
-        thinking = [n for n, cls in FAMILIES.items() if issubclass(cls, ThoughtModel)]
-        raise ConfigError(
-            f"family {name!r} does not say its answers in words; {' and '.join(thinking)} do"
-        )
-    return task.laid_out(Curriculum(cfg).final())
-
-
-def with_trained_loops(cfg: LoopTableConfig, loops: str | list[int]) -> LoopTableConfig:
-    """The config, saying how many loops training runs unless it does already."""
-    most = max(loops) if isinstance(loops, list) else cfg.n_loops
-    if most > cfg.max_loops:
-        raise ConfigError(
-            f"training.loops={loops} is more than the loop embedding has rows for "
-            f"(model.max_loops={cfg.max_loops})"
-        )
-    return cfg if cfg.trained_loops else cfg.model_copy(update={"trained_loops": most})
+    if "family" not in recipe.model or family(name).kind is task.kind:
+        return
+    fitting = [n for n, cls in FAMILIES.items() if cls.kind is task.kind]
+    does = "say its answers in words" if task.kind.in_passes else "answer after each loop"
+    raise ConfigError(f"family {name!r} does not {does}; {' and '.join(fitting)} do")
 
 
 def check_parts(cfg: ModelConfig, task: Task) -> None:

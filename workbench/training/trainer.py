@@ -31,7 +31,6 @@ from workbench.reading import fields_of, is_file, is_number, is_whole, json_line
 from workbench.recipe import Recipe, SaveConfig, load_recipe
 from workbench.tasks.batch import Batch
 from workbench.training.best import BestSteps, write_half
-from workbench.training.lessons import lessons_for
 from workbench.training.lock import RunLock
 from workbench.training.measure import headline
 from workbench.training.optimizer import learning_rate, make_optimizer
@@ -92,7 +91,9 @@ class Trainer:
             start_from(self.model, recipe.training.start_from, self.task.vocabulary)
         optimizer = make_optimizer(self.model, self.cfg.optimizer)
         self.prepared, self.optimizer = self.accelerator.prepare(self.model, optimizer)
-        self.lessons = lessons_for(self.cfg, self.task, self.model, self.prepared, recipe.seed)
+        self.lessons = self.task.kind.lessons(
+            self.cfg, self.task, self.model, self.prepared, recipe.seed
+        )
         self.best = BestSteps(folder, partial(is_saved, self.cfg.save))
         self.lock = RunLock(folder)
         self.step = 0

@@ -52,6 +52,7 @@ class FileTaskConfig(WordedConfig):
 class FileTask(WordedTask):
     """Problems that somebody else wrote."""
 
+    too_long: ClassVar[str] = "; task.most_tokens leaves longer problems out"
     cfg: FileTaskConfig
     hub_splits: ClassVar[Mapping[str, str]]
     """What the Hub calls each split."""

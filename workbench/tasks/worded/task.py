@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from workbench.config import ConfigError, StrictModel, nearest
+from workbench.kinds import THOUGHTS, Kind, worded_batch
+from workbench.recipe import CurriculumConfig
 from workbench.tasks.base import Task
 from workbench.tasks.batch import Batch
 from workbench.tasks.worded.batch import WordedBatch
@@ -41,6 +43,7 @@ class WordedTask(Task):
     """
 
     unit: ClassVar[str] = "steps"
+    kind: ClassVar[Kind] = THOUGHTS
 
     cfg: WordedConfig
 
@@ -118,6 +121,22 @@ class WordedTask(Task):
             ConfigError: The task reads no files.
         """
         raise ConfigError(f"the task {type(self).__name__} reads no files")
+
+    @property
+    def shape(self) -> dict[str, Any]:
+        return super().shape | {"latent_token": self.specials.latent}
+
+    def as_taught(self: Self, curriculum: CurriculumConfig | None) -> Self:
+        """Return the task laid out as the last stage of a curriculum has it.
+
+        Raises:
+            ConfigError: There is no curriculum.
+        """
+        if curriculum is None:
+            raise ConfigError("training.curriculum is missing; a worded task needs one")
+        from workbench.curriculum import Curriculum  # which is written in this module's layouts
+
+        return self.laid_out(Curriculum(curriculum).final())
 
     def with_file(self: Self, path: Path, n_ctx: int) -> Self:
         """The task with one split more, `file`: the problems of a file that a model has room for.
@@ -258,8 +277,7 @@ class WordedTask(Task):
 
     def draw(self, split: str, seed: int) -> str:
         rows = self.batch(split, 1, seed)
-        assert isinstance(rows, WordedBatch)
-        return self.problems(split)[int(rows.number[0])].question
+        return self.problems(split)[int(worded_batch(rows).number[0])].question
 
     @property
     def n_ctx(self) -> int:
@@ -285,7 +303,7 @@ class WordedTask(Task):
 
     def examples(self, batch: Batch) -> list[dict[str, object]]:
         """Rows in words: the question, which can be asked again; all that is given; the answer."""
-        assert isinstance(batch, WordedBatch)
+        batch = worded_batch(batch)
         rows = []
         for row in range(len(batch)):
             prompt, length = int(batch.prompt[row]), int(batch.length[row])
