@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from analyses.declare import Example, analysis
 from analyses.paired import difference, holm, probabilities
 from analyses.result import Result
 from analyses.thought_answers import (
@@ -24,9 +25,9 @@ from analyses.thought_answers import (
     unchanged,
 )
 from analyses.thought_states import STREAM, THOUGHT, thought_states
+from workbench.capabilities import Thinking
 from workbench.evaluation import wilson
 from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop, loop_of
-from workbench.models.thought import ThoughtModel
 from workbench.recurrence.concept_stream import SHUT
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.problem import Problem
@@ -142,8 +143,9 @@ class Ablation(Result):
         )
 
 
+@analysis(given=("task", "problems", "split"), example=Example(run="thoughts", n=4))
 def ablation(
-    model: ThoughtModel,
+    model: Thinking,
     batch: WordedBatch,
     *,
     task: WordedTask,
@@ -191,7 +193,7 @@ def ablation(
 
 
 def _conditions(
-    model: ThoughtModel, values: Float[Tensor, "thought batch d_model"], share: float
+    model: Thinking, values: Float[Tensor, "thought batch d_model"], share: float
 ) -> Iterator[Condition]:
     """All that is taken away, the control first."""
     n = len(values)

@@ -8,14 +8,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from analyses.declare import analysis
 from analyses.labels import literal, loop_labels
 from analyses.parts import in_parts
 from analyses.result import Result
 from analyses.said_answers import SaidAnswers, said_answers
 from analyses.spread import bootstrap
+from workbench.capabilities import Looped, Recorded
 from workbench.kinds import THOUGHTS, depth_model, thought_model, worded_task
-from workbench.models.base import LatentModel
-from workbench.models.depth import DepthModel
 from workbench.tasks import Task
 from workbench.tasks.batch import Batch
 from workbench.tasks.worded.problem import Problem
@@ -114,9 +114,10 @@ class Answers(Result):
         )
 
 
+@analysis(given=("n_loops", "task", "problems"))
 @torch.no_grad()
 def answers(
-    model: LatentModel,
+    model: Recorded,
     batch: Batch,
     *,
     n_loops: int | None = None,
@@ -139,7 +140,7 @@ def answers(
     return loop_answers(depth_model(model), batch, n_loops)
 
 
-def loop_answers(model: DepthModel, batch: Batch, n_loops: int | None = None) -> Answers:
+def loop_answers(model: Looped, batch: Batch, n_loops: int | None = None) -> Answers:
     """The answer read after each loop of a model that loops."""
     logits = _by_loop(model, batch, n_loops)
     share = logits.float().softmax(-1)
@@ -158,7 +159,7 @@ def loop_answers(model: DepthModel, batch: Batch, n_loops: int | None = None) ->
 
 
 def _by_loop(
-    model: DepthModel, batch: Batch, n_loops: int | None
+    model: Looped, batch: Batch, n_loops: int | None
 ) -> Float[Tensor, "loop question answer"]:
     found = [
         model(**rows.inputs, n_loops=n_loops, every_loop=True, logits_at=rows.read_at)

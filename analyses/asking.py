@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from workbench.capabilities import Thinking
 from workbench.config import ConfigError
 from workbench.instruments.speaking import speak
 from workbench.kinds import THOUGHTS, worded_task
-from workbench.models.thought import ThoughtModel
 from workbench.runs import Run, load_run
 from workbench.tasks.worded.layout import Layout
 from workbench.tasks.worded.task import WordedTask
@@ -46,7 +46,7 @@ def task_for(run: Run, first: Run) -> WordedTask:
 
 
 def rights(
-    model: ThoughtModel,
+    model: Thinking,
     task: WordedTask,
     split: str,
     numbers: Sequence[int],

@@ -7,10 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from analyses.declare import analysis
 from analyses.graph_attention import GraphAttention, graph_attention
 from analyses.labels import literal, loop_label, position_labels
 from analyses.result import Result
-from workbench.models.depth import DepthModel
+from workbench.capabilities import Looped
 from workbench.tasks.batch import Batch, GraphBatch
 
 if TYPE_CHECKING:
@@ -113,9 +114,10 @@ class Attention(Result):
         return self.pattern[..., -1, :].amax(-1)
 
 
+@analysis(given=("n_loops",))
 @torch.no_grad()
 def attention(
-    model: DepthModel, batch: Batch, *, n_loops: int | None = None
+    model: Looped, batch: Batch, *, n_loops: int | None = None
 ) -> Attention | GraphAttention:
     """Attention patterns of the looped blocks, loop by loop; of graphs along their edges.
 

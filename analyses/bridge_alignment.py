@@ -12,12 +12,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from analyses.declare import analysis
 from analyses.labels import loop_labels
 from analyses.result import Result
 from analyses.splits import Batches, with_bridges
 from analyses.spread import bootstrap
+from workbench.capabilities import Decoding
 from workbench.instruments.reading import STATE, at_positions, read_bridges
-from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
 
 if TYPE_CHECKING:
@@ -133,9 +134,10 @@ class BridgeAlignment(Result):
         )
 
 
+@analysis(given=("n_loops",), on="every")
 @torch.no_grad()
 def bridge_alignment(
-    model: DepthModel, batch: Batches, *, n_loops: int | None = None
+    model: Decoding, batch: Batches, *, n_loops: int | None = None
 ) -> BridgeAlignment:
     """Probability of the bridge and cosine with its embedding, after each loop, by split.
 
@@ -162,7 +164,7 @@ def bridge_alignment(
     )
 
 
-def _both(model: DepthModel, batch: Batch, n_loops: int | None) -> tuple[Tensor, Tensor]:
+def _both(model: Decoding, batch: Batch, n_loops: int | None) -> tuple[Tensor, Tensor]:
     """Probability and cosine [measure loop hop batch], of the bridge and of another row's."""
     _, cache = model.run_with_cache(
         **batch.inputs, n_loops=n_loops, names_filter=STATE, logits_at=batch.read_at
@@ -178,7 +180,7 @@ def _both(model: DepthModel, batch: Batch, n_loops: int | None) -> tuple[Tensor,
 
 
 def _other_words(
-    model: DepthModel, states: Float[Tensor, "loop batch pos d_model"], batch: Batch
+    model: Decoding, states: Float[Tensor, "loop batch pos d_model"], batch: Batch
 ) -> Float[Tensor, "measure loop batch hop"]:
     """Mean probability of, and mean cosine with, all words but the bridge."""
     n_others = model.cfg.d_vocab - 1

@@ -18,11 +18,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from analyses.asking import best_guess, numbers_of, rights, runs_beside, task_for
+from analyses.declare import Example, analysis
 from analyses.paired import changes, mcnemar, probabilities
 from analyses.result import Result
 from analyses.spread import bootstrap
+from workbench.capabilities import Thinking
 from workbench.evaluation import wilson
-from workbench.models.thought import ThoughtModel
 from workbench.runs import Run
 from workbench.tasks.worded.task import WordedTask
 
@@ -139,6 +140,7 @@ class Compare(Result):
         return f"{'; '.join(parts)}; {self.guess} {self.guess_accuracy:.3f}{blind} (n={n})"
 
 
+@analysis(given=("split",), on="run", example=Example(run="stages"))
 @torch.no_grad()
 def compare(
     run: Run,
@@ -162,7 +164,7 @@ def compare(
     first = cast(WordedTask, run.task)
     split = split or first.default_split
     numbers = numbers_of(first, split, rows)
-    pairs = [(cast(ThoughtModel, one.model), task_for(one, run)) for one in runs]
+    pairs = [(cast(Thinking, one.model), task_for(one, run)) for one in runs]
     right = torch.stack([rights(model, task, split, numbers) for model, task in pairs])
     twins = None
     if split == "test" and SWAPPED in first.split_names:

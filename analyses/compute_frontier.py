@@ -8,13 +8,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from analyses.declare import analysis
 from analyses.frontier import best_once_enough, fit, resampled, solvable
 from analyses.labels import level_label, loop_label
 from analyses.parts import in_parts, most_loops
 from analyses.result import Result
 from analyses.trained import Trained
+from workbench.capabilities import Looped
 from workbench.evaluation import wilson
-from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
 
 if TYPE_CHECKING:
@@ -124,9 +125,10 @@ class ComputeFrontier(Result):
         return "; ".join(parts) + f" (n={int(self.n.sum())})"
 
 
+@analysis(given=("n_loops", "trained"), on="judged")
 @torch.no_grad()
 def compute_frontier(
-    model: DepthModel,
+    model: Looped,
     batch: Batch,
     *,
     n_loops: int | None = None,
@@ -207,7 +209,7 @@ def _fitted(
     }
 
 
-def right_by_loop(model: DepthModel, batch: Batch, n_loops: int) -> Bool[Tensor, "loop batch"]:
+def right_by_loop(model: Looped, batch: Batch, n_loops: int) -> Bool[Tensor, "loop batch"]:
     """Whether the answer read after each loop is right; one forward reads all loops."""
     found = []
     for rows in in_parts(model, batch):

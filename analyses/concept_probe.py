@@ -16,11 +16,12 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from analyses.declare import Example, analysis
 from analyses.labels import thought_label, visible
 from analyses.result import Result
 from analyses.spread import bootstrap
 from analyses.thought_states import STATE, STREAM, THOUGHT, thought_states
-from workbench.models.thought import ThoughtModel
+from workbench.capabilities import Thinking
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.task import WordedTask
 
@@ -106,9 +107,10 @@ class ConceptProbe(Result):
         )
 
 
+@analysis(given=("task",), example=Example(run="thoughts", n=4))
 @torch.no_grad()
 def concept_probe(
-    model: ThoughtModel, batch: WordedBatch, *, task: WordedTask, top: int = 5
+    model: Thinking, batch: WordedBatch, *, task: WordedTask, top: int = 5
 ) -> ConceptProbe:
     """Nearest words to stream, state and thought after every thought.
 
@@ -156,7 +158,7 @@ def _shown(task: WordedTask, tokens: Sequence[int]) -> tuple[str, ...]:
 
 
 def nearest_words(
-    model: ThoughtModel, states: Float[Tensor, "thought batch d_model"], by: str, top: int
+    model: Thinking, states: Float[Tensor, "thought batch d_model"], by: str, top: int
 ) -> tuple[Float[Tensor, "thought batch top"], Int[Tensor, "thought batch top"]]:
     """Values and numbers of the nearest words, those of the cosine or of the model's readout."""
     values, words = [], []

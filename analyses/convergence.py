@@ -7,12 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from analyses.declare import analysis
 from analyses.labels import loop_label
 from analyses.parts import in_parts, most_loops
 from analyses.result import Result
 from analyses.spread import bootstrap
+from workbench.capabilities import Iterated
 from workbench.hooks import is_heard
-from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
 
 if TYPE_CHECKING:
@@ -130,8 +131,9 @@ class Convergence(Result):
         )
 
 
+@analysis(given=("n_loops",))
 def convergence(
-    model: DepthModel,
+    model: Iterated,
     batch: Batch,
     *,
     n_loops: int | None = None,
@@ -167,7 +169,7 @@ def convergence(
     return Convergence(**numbers, at=tuple(places), **rows)
 
 
-def _looked_at(model: DepthModel, n_loops: int, at: list[int] | None) -> list[int]:
+def _looked_at(model: Iterated, n_loops: int, at: list[int] | None) -> list[int]:
     """Loops whose Jacobian is taken; refused if they are not run."""
     if n_loops < 2:
         raise ValueError("distances between loops need two; this model runs one loop")
@@ -180,7 +182,7 @@ def _looked_at(model: DepthModel, n_loops: int, at: list[int] | None) -> list[in
 
 @torch.no_grad()
 def _distances(
-    model: DepthModel, batch: Batch, n_loops: int
+    model: Iterated, batch: Batch, n_loops: int
 ) -> tuple[Float[Tensor, "step batch"], Float[Tensor, "step batch"]]:
     """Each loop's step, and its distance to the last state, relative to where they start or end."""
     steps, rests = [], []
@@ -193,9 +195,7 @@ def _distances(
     return torch.cat(steps, dim=1).cpu(), torch.cat(rests, dim=1).cpu()
 
 
-def _radii(
-    model: DepthModel, batch: Batch, n_loops: int, at: list[int]
-) -> Float[Tensor, "at batch"]:
+def _radii(model: Iterated, batch: Batch, n_loops: int, at: list[int]) -> Float[Tensor, "at batch"]:
     """Spectral radius of each row's Jacobian, at what each of some loops says."""
     with torch.no_grad():
         _, cache = model.run_with_cache(**batch.inputs, n_loops=n_loops, names_filter=STATE)
@@ -203,7 +203,7 @@ def _radii(
 
 
 def spectral_radius(
-    model: DepthModel, batch: Batch, state: Float[Tensor, "batch pos d_model"], loop: int
+    model: Iterated, batch: Batch, state: Float[Tensor, "batch pos d_model"], loop: int
 ) -> Float[Tensor, " batch"]:
     """Greatest absolute eigenvalue of the loop's Jacobian for each row, by power iteration.
 

@@ -20,12 +20,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from analyses.asking import best_guess, numbers_of, runs_beside, task_for
+from analyses.declare import Example, analysis
 from analyses.labels import literal
 from analyses.result import Result
 from analyses.spending import ALL, Speaker, Spent, latencies
+from workbench.capabilities import Thinking
 from workbench.config import ConfigError
 from workbench.evaluation import wilson
-from workbench.models.thought import ThoughtModel
 from workbench.runs import Run
 from workbench.tasks.worded.task import WordedTask
 
@@ -48,7 +49,7 @@ class Way(NamedTuple):
     words: int
     """Tokens of a chain that may be said before the answer; −1 if all."""
     spent: Spent
-    model: ThoughtModel
+    model: Thinking
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +167,11 @@ class Cost(Result):
         return f"{'; '.join(parts)}; {self.guess} {self.guess_accuracy:.3f} (n={self.n})"
 
 
+@analysis(
+    given=("split",),
+    on="run",
+    example=Example(run="stages", options={"rows": 4, "timed": 1, "repeats": 1}),
+)
 @torch.no_grad()
 def cost(
     run: Run,
@@ -197,7 +203,7 @@ def cost(
     split = split or first.default_split
     numbers = numbers_of(first, split, rows)
     speakers = [
-        Speaker(cast(ThoughtModel, one.model), task_for(one, run), split, numbers) for one in runs
+        Speaker(cast(Thinking, one.model), task_for(one, run), split, numbers) for one in runs
     ]
     most = max(speaker.task.layout.n_fillers for speaker in speakers)
     ways = [way for i, speaker in enumerate(speakers) for way in _ways(i, speaker, most)]

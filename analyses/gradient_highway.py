@@ -8,14 +8,15 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from analyses.declare import analysis
 from analyses.labels import loop_label
 from analyses.result import Result
 from analyses.spread import bootstrap
+from workbench.capabilities import Looped
 from workbench.config import ModelConfig
 from workbench.instruments import GradientByLoop
 from workbench.kinds import depth_model
 from workbench.models import family, model_config
-from workbench.models.depth import DepthModel
 from workbench.models.fresh import fresh
 from workbench.tasks.batch import Batch
 
@@ -117,8 +118,9 @@ class GradientHighway(Result):
         )
 
 
+@analysis(given=("n_loops",))
 def gradient_highway(
-    model: DepthModel, batch: Batch, *, n_loops: int | None = None, n_seeds: int = 5
+    model: Looped, batch: Batch, *, n_loops: int | None = None, n_seeds: int = 5
 ) -> GradientHighway:
     """Gradient norm by loop for fresh models of a model's shape, and for the model itself.
 
@@ -159,7 +161,7 @@ def gradient_highway(
     )
 
 
-def _fresh(model: DepthModel, changes: dict[str, Any], loops: int, seed: int) -> DepthModel:
+def _fresh(model: Looped, changes: dict[str, Any], loops: int, seed: int) -> Looped:
     """An untrained model of the same shape but for these changes."""
     shape = {name: getattr(model.cfg, name) for name in ModelConfig.model_fields}
     cfg = model_config(shape | changes | {"n_loops": loops, "max_loops": loops})
@@ -167,10 +169,10 @@ def _fresh(model: DepthModel, changes: dict[str, Any], loops: int, seed: int) ->
     return depth_model(made)
 
 
-def _norms(model: DepthModel, batch: Batch, n_loops: int) -> Float[Tensor, " loop"]:
+def _norms(model: Looped, batch: Batch, n_loops: int) -> Float[Tensor, " loop"]:
     """Norm of the loss's gradient at each loop's state; no parameter's own gradient is touched."""
     gradient = GradientByLoop()
     with torch.enable_grad(), gradient.watch(model):
         logits = model(**batch.inputs, n_loops=n_loops, logits_at=batch.read_at)
-        torch.autograd.grad(F.cross_entropy(logits.float(), batch.answer), model.W_E)
+        torch.autograd.grad(F.cross_entropy(logits.float(), batch.answer), depth_model(model).W_E)
     return torch.tensor(gradient.norms).clamp(min=1e-30)

@@ -8,12 +8,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from analyses.answers import loop_answers
+from analyses.declare import Example, analysis
 from analyses.graph_attention import graph_attention
 from analyses.labels import loop_label
 from analyses.reached_set import WAYS, reached_set
 from analyses.result import Result
 from analyses.trained import Trained
-from workbench.models.depth import DepthModel
+from workbench.capabilities import Looped
 from workbench.tasks.batch import Batch, GraphBatch
 
 if TYPE_CHECKING:
@@ -139,9 +140,10 @@ class GraphStates(Result):
         )
 
 
+@analysis(given=("n_loops", "trained"), example=Example(run="graphs"))
 @torch.no_grad()
 def graph_states(
-    model: DepthModel,
+    model: Looped,
     batch: Batch,
     *,
     n_loops: int | None = None,

@@ -7,10 +7,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from analyses.declare import analysis
 from analyses.labels import literal, loop_labels, position_labels, visible
 from analyses.result import Result
 from analyses.spread import bootstrap
-from workbench.models.depth import DepthModel
+from workbench.capabilities import Decoding
 from workbench.tasks.batch import Batch
 
 if TYPE_CHECKING:
@@ -201,9 +202,10 @@ class LogitLens(Result):
         return f"{'; '.join(parts)} (n={len(rows)}; untrained at most {untrained:.3f})"
 
 
+@analysis(given=("n_loops",))
 @torch.no_grad()
 def logit_lens(
-    model: DepthModel, batch: Batch, *, n_loops: int | None = None, top: int = 5
+    model: Decoding, batch: Batch, *, n_loops: int | None = None, top: int = 5
 ) -> LogitLens:
     """Decode the state after every loop at every position.
 
@@ -246,7 +248,7 @@ def logit_lens(
 
 
 def _decoded(
-    model: DepthModel, batch: Batch, n_loops: int | None, check: bool
+    model: Decoding, batch: Batch, n_loops: int | None, check: bool
 ) -> Float[Tensor, "batch row pos d_vocab"]:
     """Probabilities that the input and each state decode to."""
     logits, cache = model.run_with_cache(
@@ -280,7 +282,7 @@ def _intervals(low: Float[Tensor, "row pos"], high: Float[Tensor, "row pos"]) ->
     ]
 
 
-def _vocabulary(model: DepthModel) -> tuple[str, ...]:
+def _vocabulary(model: Decoding) -> tuple[str, ...]:
     if model.tokenizer is None:
         return tuple(str(token) for token in range(model.cfg.d_vocab))
     return tuple(map(visible, model.tokenizer.words))

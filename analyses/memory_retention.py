@@ -19,10 +19,11 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from analyses.declare import Example, analysis
 from analyses.result import Result
 from analyses.spread import bootstrap
 from analyses.thought_states import STATE, STREAM, THOUGHT, thought_states
-from workbench.models.thought import ThoughtModel
+from workbench.capabilities import Thinking
 from workbench.tasks.worded.batch import WordedBatch
 
 if TYPE_CHECKING:
@@ -136,8 +137,9 @@ class MemoryRetention(Result):
         return f"{of} of pass {last + 1} with pass 1: {'; '.join(parts)}; n={int(self.n[last])}"
 
 
+@analysis(example=Example(run="thoughts", n=4))
 def memory_retention(
-    model: ThoughtModel, batch: WordedBatch, *, centred: bool = False
+    model: Thinking, batch: WordedBatch, *, centred: bool = False
 ) -> MemoryRetention:
     """Cosine of what each pass leaves with what the first one left, against other questions.
 

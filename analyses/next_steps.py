@@ -13,9 +13,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from workbench.capabilities import Thinking
 from workbench.hooks import is_heard
+from workbench.kinds import thought_model
 from workbench.models.continuation import Continuation
-from workbench.models.thought import ThoughtModel
 from workbench.tasks.prosqa import Prosqa
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.prosqa import step_words
@@ -60,7 +61,7 @@ class NextSteps:
 
     @torch.no_grad()
     def probabilities(
-        self, model: ThoughtModel, batch: WordedBatch
+        self, model: Thinking, batch: WordedBatch
     ) -> Float[Tensor, "batch start end"]:
         """The probability of every step from one node to another, be there such an edge or not.
 
@@ -76,7 +77,7 @@ class NextSteps:
         found = torch.zeros(len(batch), self.n_nodes, self.n_nodes)
         for start in range(0, len(batch), size):
             rows = batch[start : start + size].prompts()
-            begun = Continuation(model, rows["tokens"], rows["attention_mask"])
+            begun = Continuation(thought_model(model), rows["tokens"], rows["attention_mask"])
             for one in self._of(start, start + size):
                 row, a, b = one.at.T
                 found[start + row, a, b] = _values(begun, one.to(model.device)).cpu()

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from analyses.declare import Example, analysis
 from analyses.graph_attention import node_names
 from analyses.labels import loop_label
 from analyses.node_probe import NodeProbe, real_nodes
@@ -15,7 +16,7 @@ from analyses.parts import in_parts
 from analyses.result import Result
 from analyses.spread import bootstrap
 from analyses.trained import Trained
-from workbench.models.depth import DepthModel
+from workbench.capabilities import Looped
 from workbench.tasks.batch import Batch, GraphBatch
 
 if TYPE_CHECKING:
@@ -124,9 +125,10 @@ class ReachedSet(Result):
         )
 
 
+@analysis(given=("n_loops", "trained"), example=Example(run="graphs"))
 @torch.no_grad()
 def reached_set(
-    model: DepthModel,
+    model: Looped,
     batch: Batch,
     *,
     n_loops: int | None = None,
@@ -179,7 +181,7 @@ def reached_set(
     )
 
 
-def _first_graph(model: DepthModel, batch: GraphBatch) -> dict[str, Any]:
+def _first_graph(model: Looped, batch: GraphBatch) -> dict[str, Any]:
     size = int(batch.length[0])
     return {
         "adjacency": batch.adjacency[0, :size, :size].cpu(),
@@ -191,7 +193,7 @@ def _first_graph(model: DepthModel, batch: GraphBatch) -> dict[str, Any]:
 
 
 def _fit_and_test(
-    batch: GraphBatch, trained: Trained | None, n_fit: int, model: DepthModel
+    batch: GraphBatch, trained: Trained | None, n_fit: int, model: Looped
 ) -> tuple[GraphBatch, GraphBatch]:
     """Graphs for the probes, and graphs to look at: never the same."""
     if trained is not None:
@@ -205,7 +207,7 @@ def _fit_and_test(
 
 
 def _states(
-    model: DepthModel, batch: GraphBatch, n_loops: int | None
+    model: Looped, batch: GraphBatch, n_loops: int | None
 ) -> Float[Tensor, "loop batch node d_model"]:
     found = []
     for rows in in_parts(model, batch, 256):
@@ -223,7 +225,7 @@ def _truth(batch: GraphBatch, n_loops: int) -> Bool[Tensor, "way loop batch node
 
 
 def _asked(
-    model: DepthModel, batch: GraphBatch, states: Float[Tensor, "loop batch node d_model"]
+    model: Looped, batch: GraphBatch, states: Float[Tensor, "loop batch node d_model"]
 ) -> Bool[Tensor, "loop batch node"]:
     """Whether the readout says reachable of each node as the target."""
     inputs = {key: value for key, value in batch.inputs.items() if key != "target_at"}

@@ -14,11 +14,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from analyses.declare import analysis
 from analyses.result import Result
 from analyses.splits import Batches, with_bridges
 from analyses.spread import bootstrap
+from workbench.capabilities import Decoding
 from workbench.edits import Realign, edit_hooks
-from workbench.models.depth import DepthModel
 from workbench.tasks.batch import Batch
 
 if TYPE_CHECKING:
@@ -117,9 +118,10 @@ class Realignment(Result):
         return "; ".join(parts)
 
 
+@analysis(given=("n_loops",), on="every")
 @torch.no_grad()
 def realignment(
-    model: DepthModel,
+    model: Decoding,
     batch: Batches,
     *,
     n_loops: int | None = None,
@@ -175,7 +177,7 @@ def _edits(
 
 
 def _right(
-    model: DepthModel, batch: Batch, n_loops: int | None, edits: Sequence[Realign]
+    model: Decoding, batch: Batch, n_loops: int | None, edits: Sequence[Realign]
 ) -> Bool[Tensor, " batch"]:
     with model.hooks(fwd_hooks=edit_hooks(edits, model, batch)):
         logits = model(**batch.inputs, n_loops=n_loops, logits_at=batch.read_at)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from workbench.models.thought import ThoughtModel
+from workbench.capabilities import Thinking
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.layout import Layout, lay_out
 from workbench.tasks.worded.problem import Problem
@@ -10,7 +10,7 @@ from workbench.tasks.worded.task import WordedTask
 
 
 def relaid(
-    model: ThoughtModel, task: WordedTask, problems: Sequence[Problem], layout: Layout
+    model: Thinking, task: WordedTask, problems: Sequence[Problem], layout: Layout
 ) -> WordedBatch:
     """Problems, drawn or typed, as rows of this layout on the model's device."""
     encoded = [task.encode(problem) for problem in problems]

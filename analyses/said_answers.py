@@ -13,9 +13,9 @@ from analyses.labels import literal
 from analyses.relaid import counts_of, relaid
 from analyses.result import Result
 from analyses.spread import bootstrap
+from workbench.capabilities import Thinking
 from workbench.evaluation import wilson
 from workbench.instruments.speaking import ROWS, speak
-from workbench.models.thought import ThoughtModel
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.task import ANSWER, WordedTask
@@ -133,7 +133,7 @@ def _answer(said: str) -> str:
 
 
 @torch.no_grad()
-def said_answers(model: ThoughtModel, task: WordedTask, problems: Sequence[Problem]) -> SaidAnswers:
+def said_answers(model: Thinking, task: WordedTask, problems: Sequence[Problem]) -> SaidAnswers:
     """What is said after 0 to as many thoughts as the task's layout gives these questions.
 
     Args:
@@ -161,7 +161,7 @@ def said_answers(model: ThoughtModel, task: WordedTask, problems: Sequence[Probl
     )
 
 
-def _probability(model: ThoughtModel, batch: WordedBatch) -> Float[Tensor, " question"]:
+def _probability(model: Thinking, batch: WordedBatch) -> Float[Tensor, " question"]:
     """Of the token that decides the answer."""
     found = []
     for start in range(0, len(batch), ROWS):

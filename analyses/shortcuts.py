@@ -23,6 +23,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from analyses.declare import Example, analysis
 from analyses.labels import level_label
 from analyses.result import Result
 from workbench.config import ConfigError
@@ -167,6 +168,7 @@ class Shortcuts(Result):
         return f"at {', '.join(at)}" if at else "nowhere"
 
 
+@analysis(given=("split",), on="run", example=Example(run="graphs"))
 def shortcuts(run: Run | Task, *, split: str | None = None) -> Shortcuts:
     """How often guesses from local features are right, in every version of a task.
 

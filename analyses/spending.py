@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from workbench.capabilities import Thinking
 from workbench.instruments.flops import forward_flops
 from workbench.instruments.speaking import ROWS, SPARE
-from workbench.models.thought import ThoughtModel
+from workbench.kinds import thought_model
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.layout import Layout
 from workbench.tasks.worded.task import ANSWER, WordedTask
@@ -39,7 +40,7 @@ class Speaker:
     """A model that answers the same questions with more or fewer thoughts or words."""
 
     def __init__(
-        self, model: ThoughtModel, task: WordedTask, split: str, numbers: Sequence[int]
+        self, model: Thinking, task: WordedTask, split: str, numbers: Sequence[int]
     ) -> None:
         self.model, self.task, self.split, self.numbers = model, task, split, list(numbers)
         self.mark = task.vocabulary.encode(ANSWER)
@@ -104,7 +105,7 @@ class Speaker:
             right.append(self.task.score(known[number], self.task.answer_in(text)).right)
             thoughts, read = prompt.count(latent), len(words) - put
             positions = len(prompt) + len(words) - 1
-            flops = forward_flops(self.model, positions, thoughts, read)
+            flops = forward_flops(thought_model(self.model), positions, thoughts, read)
             costs.append((positions, thoughts + read, flops))
         positions_, passes, flops_ = torch.tensor(costs, dtype=torch.float64).unbind(-1)
         n_said = [len(words) - put for words, put in zip(said, forced, strict=True)]
@@ -112,7 +113,7 @@ class Speaker:
 
 
 def latencies(
-    speakers: Sequence[ThoughtModel], ways: Sequence[Spent], questions: int, repeats: int
+    speakers: Sequence[Thinking], ways: Sequence[Spent], questions: int, repeats: int
 ) -> list[list[float]]:
     """Seconds that each way takes for one question alone, once for every repetition.
 
@@ -128,7 +129,7 @@ def latencies(
     return found
 
 
-def _seconds(model: ThoughtModel, way: Spent, number: int) -> float:
+def _seconds(model: Thinking, way: Spent, number: int) -> float:
     """Of generating as many tokens as were said to a question."""
     tokens, mask = _padded([way.prompts[number]], model.device)
     _wait(model.device)

@@ -27,6 +27,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from analyses.declare import Example, analysis
 from analyses.history import Record, by_split
 from analyses.result import Result
 from analyses.splits import of_tests
@@ -166,6 +167,7 @@ def _mark(figure: "go.Figure", epoch: float | None, text: str, height: float) ->
         figure.add_annotation(x=epoch, y=height, text=text, **side)
 
 
+@analysis(on="run", example=Example(run="history"))
 def stage_collapse(
     run: "Run", *, train_split: str | None = None, test_split: str | None = None
 ) -> StageCollapse:

@@ -15,12 +15,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from analyses.asking import best_guess, numbers_of, rights, runs_beside, task_for
+from analyses.declare import Example, analysis
 from analyses.labels import literal
 from analyses.result import Result
+from workbench.capabilities import Thinking
 from workbench.config import ConfigError
 from workbench.curriculum import Curriculum
 from workbench.evaluation import wilson
-from workbench.models.thought import ThoughtModel
 from workbench.runs import Run
 from workbench.tasks.worded.task import WordedTask
 
@@ -127,6 +128,7 @@ class StageCurve(Result):
         return f"{'; '.join(parts)}; {where} (n={n})"
 
 
+@analysis(given=("split",), on="run", example=Example(run="stages"))
 @torch.no_grad()
 def stage_curve(
     run: Run,
@@ -229,5 +231,5 @@ def _asked(run: Run, first: Run, best: Best, split: str, numbers: Sequence[int])
         own = cast(WordedTask, run.task)
         longest = max(sum(map(len, e.steps)) for e in own.encoded("train"))
     layout = Curriculum(cfg, longest).layout(best.stage)
-    model = cast(ThoughtModel, run.model_at(best.step))
+    model = cast(Thinking, run.model_at(best.step))
     return rights(model, task, split, numbers, layout)

@@ -7,9 +7,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from analyses.thought_states import THOUGHT
+from workbench.capabilities import Thinking
 from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop, loop_of
 from workbench.instruments.speaking import rows_at_once, speak
-from workbench.models.thought import ThoughtModel
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.task import WordedTask
 
@@ -24,7 +24,7 @@ def unchanged(rows: slice) -> list[tuple[str, HookFn | AtLoop]]:
 
 @torch.no_grad()
 def said_under(
-    model: ThoughtModel, task: WordedTask, batch: WordedBatch, hooks: Hooks = unchanged
+    model: Thinking, task: WordedTask, batch: WordedBatch, hooks: Hooks = unchanged
 ) -> list[str]:
     """The answer that a model says to each row.
 

@@ -12,11 +12,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from analyses.declare import Example, analysis
 from analyses.result import Result
 from analyses.spread import bootstrap
 from analyses.thought_answers import Hooks, mean_row, put_thoughts, said_under, unchanged
 from analyses.thought_states import THOUGHT, thought_states
-from workbench.models.thought import ThoughtModel
+from workbench.capabilities import Thinking
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.task import WordedTask
@@ -112,8 +113,9 @@ class ThoughtCount(Result):
         )
 
 
+@analysis(given=("task", "problems", "split"), example=Example(run="thoughts", n=4))
 def thought_count(
-    model: ThoughtModel,
+    model: Thinking,
     batch: WordedBatch,
     *,
     task: WordedTask,
@@ -161,7 +163,7 @@ def thought_count(
     )
 
 
-def _checked(model: ThoughtModel, batch: WordedBatch, own: int, most: int | None) -> int:
+def _checked(model: Thinking, batch: WordedBatch, own: int, most: int | None) -> int:
     """The greatest number of thoughts, if the longest question has room for it and its answer."""
     longest = int((batch.prompt + batch.scored.sum(1)).max())
     room = own + model.cfg.n_ctx - longest
@@ -178,7 +180,7 @@ def _checked(model: ThoughtModel, batch: WordedBatch, own: int, most: int | None
 
 
 def _kinds(
-    model: ThoughtModel,
+    model: Thinking,
     task: WordedTask,
     rows: WordedBatch,
     problems: list[Problem],

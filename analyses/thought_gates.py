@@ -11,7 +11,7 @@ from analyses.labels import thought_label
 from analyses.result import Result
 from analyses.spread import bootstrap
 from analyses.thought_states import thought_states
-from workbench.models.thought import ThoughtModel
+from workbench.capabilities import Thinking
 from workbench.tasks.worded.batch import WordedBatch
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class ThoughtGates(Result):
 
 
 @torch.no_grad()
-def thought_gates(model: ThoughtModel, batch: WordedBatch) -> ThoughtGates:
+def thought_gates(model: Thinking, batch: WordedBatch) -> ThoughtGates:
     """Read, forget and write over thought and channel.
 
     Args:

@@ -15,14 +15,15 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from analyses.declare import Example, analysis
 from analyses.next_steps import NextSteps
 from analyses.relaid import counts_of, relaid
 from analyses.result import Result
 from analyses.search_nodes import KINDS, Nodes, nodes_of
 from analyses.spread import bootstrap
+from workbench.capabilities import Thinking
 from workbench.evaluation import wilson
 from workbench.instruments.speaking import speak
-from workbench.models.thought import ThoughtModel
 from workbench.tasks.prosqa import Prosqa
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.problem import Problem
@@ -146,9 +147,10 @@ def _interval(mean: Tensor, low: Tensor, high: Tensor) -> str:
     return f"{mean:.2f} [{low:.2f}, {high:.2f}]"
 
 
+@analysis(given=("task", "problems"), example=Example(run="stages"))
 @torch.no_grad()
 def thought_search_tree(
-    model: ThoughtModel,
+    model: Thinking,
     batch: WordedBatch,
     *,
     task: WordedTask,

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from analyses.parts import in_parts
-from workbench.models.thought import ThoughtModel
+from workbench.capabilities import Thinking
 from workbench.tasks.worded.batch import WordedBatch
 
 STATE = "recurrence.hook_state_pre"
@@ -19,7 +19,7 @@ ROWS = 256  # that are run at once
 
 @torch.no_grad()
 def thought_states(
-    model: ThoughtModel, batch: WordedBatch, places: Sequence[str]
+    model: Thinking, batch: WordedBatch, places: Sequence[str]
 ) -> dict[str, Float[Tensor, "thought batch d_model"]]:
     """What places of the recurrence show at each thought; NaN where a row has no such thought.
 

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from analyses.declare import analysis
 from analyses.history import Record, by_split
 from analyses.labels import loop_labels
 from analyses.result import Result
@@ -148,6 +149,7 @@ class TrainingCurves(Result):
         return f"accuracy at step {self.steps[-1]:,}: {last}"
 
 
+@analysis(on="run")
 def training_curves(run: "Run") -> TrainingCurves | ThinkingCurves:
     """All that a run measured while it was trained; of one that thinks, with stages and gates.
 

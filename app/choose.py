@@ -11,7 +11,7 @@ from app.show import attempt, literal
 from app.upload import upload
 from workbench.config import nearest
 from workbench.devices import devices
-from workbench.edits import parse_edits
+from workbench.edits import EDITS, parse_edits
 from workbench.reading import parse_json
 from workbench.recipe import recipe_names
 from workbench.runs import run_folders, where_runs_are
@@ -131,7 +131,7 @@ def edits() -> list[dict[str, Any]]:
             key="edits",
             bind=URL,
             placeholder=EXAMPLE,
-            help="zero, mean, add, scale, clamp, freeze, patch, realign, mix or skip; loops from 0",
+            help=f"Kinds: {', '.join(EDITS)}. Loops count from 0.",
         )
     data = attempt(parse_json, text or "[]", "The edits")
     if data is None or attempt(parse_edits, data) is None:

@@ -9,7 +9,8 @@ from benchmarks.bare import bare_twin
 from benchmarks.row import Row, ratio_row
 from benchmarks.timing import interleave
 from workbench.cache import LoopCache
-from workbench.models import DiscoLoop, build_model, model_config
+from workbench.models import build_model, model_config
+from workbench.models.discoloop import DiscoLoop
 
 STATE = "recurrence.hook_state_post"
 LOOPS = (1, 4, 12)

@@ -37,7 +37,7 @@ def measure() -> Iterator[Row]:
     model = build_model(model_config(SHAPE))
     model = thought_model(model)
     words = torch.randint(0, 50_000, (ROWS, PROMPT + THOUGHTS + ANSWER))
-    words[:, PROMPT : PROMPT + THOUGHTS] = SHAPE["latent_token"]
+    words[:, PROMPT : PROMPT + THOUGHTS] = model.cfg.latent_token
     case = f"{ROWS} prompts of {PROMPT} tokens, {THOUGHTS} thoughts"
     seconds = interleave(dict(_steps(model, words)), ROUNDS, warm_up=1)
     name = "training step / full forward a thought"

@@ -4,8 +4,16 @@ Modules of the project are imported inside the fixtures: pytest reads this file 
 import hook is there to check their shapes.
 """
 
+import os
+from pathlib import Path
+
 import pytest
 import torch
+
+# The examples stand beside the built-in families, tasks, edits and analyses in every test that
+# goes through a registry
+EXAMPLES = sorted(Path(__file__).parents[1].glob("examples/*.py"))
+os.environ["WORKBENCH_PLUGINS"] = os.pathsep.join(map(str, EXAMPLES))
 
 GRAPHS = dict(n_train=40, n_valid=10, n_test=8, test_hops=[1, 2, 4])
 DEPTHS = dict(train_depths=[1, 2], valid_depths=[2], test_depths=[1, 2, 3], max_length=24)

@@ -7,10 +7,11 @@ from importlib import import_module
 from typing import Any
 
 _HOME = {
-    "FAMILIES": "workbench.models",
+    "EDITS": "workbench.registries",
+    "FAMILIES": "workbench.registries",
     "LoopCache": "workbench.cache",
     "Run": "workbench.runs",
-    "TASKS": "workbench.tasks",
+    "TASKS": "workbench.registries",
     "at_loop": "workbench.hooks",
     "at_position": "workbench.hooks",
     "build_model": "workbench.models",

@@ -69,11 +69,10 @@ def recipes(args: argparse.Namespace) -> None:
 
 def analyses(args: argparse.Namespace) -> None:
     """List the analyses."""
-    from analyses import ANALYSES
+    from analyses.names import ANALYSES
 
-    for name, function in ANALYSES.items():
-        module = sys.modules[function.__module__]
-        print(f"{name:20} {(module.__doc__ or '').splitlines()[0]}")
+    for name in ANALYSES:
+        print(f"{name:20} {ANALYSES.about(name)}")
 
 
 def tasks(args: argparse.Namespace) -> None:
@@ -197,6 +196,20 @@ def app(args: argparse.Namespace) -> None:
     bootstrap.run(str(page), False, [], PRIVATE)
 
 
+def _plug(modules: Sequence[str]) -> None:
+    """Import plugins, here and in every process that this one starts."""
+    from workbench.registry import PLUGINS, plug
+
+    present = os.environ.get(PLUGINS, "")
+    for module in modules:
+        path = Path(module)
+        named = str(path.resolve()) if path.suffix == ".py" else module
+        plug(named)
+        present = os.pathsep.join(filter(None, [present, named]))
+    if modules:
+        os.environ[PLUGINS] = present
+
+
 def _settings(changes: Sequence[str]) -> dict[str, Any]:
     """Options from `k=v`, as YAML reads their values."""
     from workbench.plain_yaml import parse_yaml
@@ -254,6 +267,13 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=EXIT_CODES,
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module or file whose families, tasks, edits and analyses to add",
+    )
     for listing in (runs, recipes, analyses, tasks):
         _verb(verbs, listing)
 
@@ -322,6 +342,7 @@ def main(argv: list[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     try:
         with _saying(f"workbench {args.verb}: {WORK.get(args.verb, 'working')} …"):
+            _plug(args.plugin)
             args.run_verb(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, `head` for one, has seen enough

@@ -32,8 +32,8 @@ upload()
 
 chosen = choose.run()
 st.header(literal(chosen.name))
-line = next((line for line in lines if line["run"] == Path(chosen.path).name), None)
-if line is not None and "family" in line:
+line = next((line for line in lines if line["run"] == Path(chosen.path).name), {})
+if "family" in line:
     loops_or_thoughts = "Loops" if line["thoughts"] is None else "Thoughts"
     tiles(
         {

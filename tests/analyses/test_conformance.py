@@ -5,51 +5,39 @@ import json
 
 import pytest
 
-NAMES = [
-    "logit_lens",
-    "bridge_alignment",
-    "gate_maps",
-    "realignment",
-    "stage_collapse",
-    "attention",
-    "realigned_answer",
-    "training_curves",
-    "answers",
-    "shortcuts",
-    "compute_frontier",
-    "convergence",
-    "gradient_highway",
-    "reached_set",
-    "graph_states",
-    "memory_retention",
-    "concept_probe",
-    "ablation",
-    "thought_count",
-    "thought_search_tree",
-    "stage_curve",
-    "compare",
-    "cost",
-]
-CASES = [*NAMES, "gate_maps of thoughts"]
-OF_THOUGHTS = ("memory_retention", "concept_probe", "ablation", "thought_count")
-STAGED = ("thought_search_tree", "stage_curve", "compare", "cost")
-OF_RUNS = ("stage_collapse", "training_curves", "shortcuts", "stage_curve", "compare", "cost")
-OF_GRAPHS = ("reached_set", "shortcuts", "graph_states")
-OPTIONS = {"cost": {"rows": 4, "timed": 1, "repeats": 1}}
+from analyses.names import ANALYSES
+
+CASES = [*ANALYSES, "gate_maps of thoughts"]
+
+
+def example_of(case):
+    from analyses import Example
+
+    return Example("thoughts", n=4) if case.endswith(" of thoughts") else ANALYSES.example(case)
+
+
+def name_of(case):
+    return case.removesuffix(" of thoughts")
+
+
+def is_of_a_run(case):
+    from analyses.declare import declared
+
+    return declared(name_of(case)).on == "run"
 
 
 @pytest.fixture
-def run_for(make_run, make_graph_run, make_thinking_run, make_staged_run):
+def run_for(make_run, make_graph_run, make_thinking_run, make_staged_run, run_with_history):
     """A run that an analysis can look at."""
-
-    def find(case):
-        if case in OF_THOUGHTS or case.endswith(" of thoughts"):
-            return make_thinking_run("agclr")
-        if case in STAGED:
-            return make_staged_run()
-        return make_graph_run() if case in OF_GRAPHS else make_run("discoloop")
-
-    return find
+    flat = [0.1, 0.5, 0.9, 0.9, 0.1, 0.1]
+    tiny = {
+        "chains": lambda: make_run("discoloop"),
+        "graphs": make_graph_run,
+        "thoughts": lambda: make_thinking_run("agclr"),
+        "stages": make_staged_run,
+        "history": lambda: run_with_history(flat, flat),
+    }
+    return lambda case: tiny[example_of(case).run]()
 
 
 @pytest.fixture(scope="module")
@@ -63,24 +51,11 @@ def analysed(request, run_for, run_with_history, kept):
     from analyses import analyse
 
     case = request.param
-    if case in kept:
-        return kept[case]
-    if case == "stage_collapse":
-        flat = [0.1, 0.5, 0.9, 0.9, 0.1, 0.1]
-        found = analyse("stage_collapse", run_with_history(flat, flat))
-    else:
-        few = 4 if case in OF_THOUGHTS else 10
-        rows = {} if case in OF_RUNS else {"n": few}
-        name = case.removesuffix(" of thoughts")
-        found = analyse(name, run_for(case), **rows, **OPTIONS.get(name, {}))
-    kept[case] = found
-    return found
-
-
-def test_all_analyses_are_held_to_this_contract():
-    from analyses import ANALYSES
-
-    assert sorted(ANALYSES) == sorted(NAMES)
+    if case not in kept:
+        example = example_of(case)
+        rows = {} if is_of_a_run(case) else {"n": example.n}
+        kept[case] = analyse(name_of(case), run_for(case), **rows, **example.options)
+    return kept[case]
 
 
 def test_result_is_frozen(analysed):
@@ -128,11 +103,15 @@ def test_files_are_written_under_the_analysis_name(analysed, tmp_path):
     assert all(path.stem == analysed.name and path.stat().st_size > 0 for path in paths)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case not in OF_RUNS])
+@pytest.mark.parametrize("case", CASES)
 def test_an_analysis_leaves_lasting_hooks_alone_and_none_of_its_own(case, run_for):
     from analyses import analyse
 
-    run, name = run_for(case), case.removesuffix(" of thoughts")
+    if is_of_a_run(case):
+        with pytest.raises(ValueError, match="looks at a run as a whole, which n does not change"):
+            analyse(case, run_for(case), n=5)
+        return
+    run, name = run_for(case), name_of(case)
     model = run.model.twin()
     split = "test_ood" if "test_ood" in run.task.splits else "test"
     batch = run.task.batch(split, 5)

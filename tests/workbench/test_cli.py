@@ -228,7 +228,7 @@ def test_analyse_takes_one_typed_question(say):
         (["analyse", "logit_lens", "run", "--question", " "], "the question is empty"),
         (
             ["analyse", "logit_lens", "run", "--question", "A1 r1", "--split", "test_id"],
-            "split and question both say which rows to look at",
+            "split and question both choose the rows; give one of the two",
         ),
         (
             ["analyse", "training_curves", "run", "--step", "2", "--question", "A1 r1"],

@@ -81,7 +81,10 @@ def test_readout_of_an_earlier_state_is_what_a_shorter_run_says(model):
 def test_each_loop_starts_from_what_the_recurrence_makes_of_the_last(model):
     _, cache = model.run_with_cache(TOKENS, n_loops=K)
     positions = cache["hook_pos_embed"] if "hook_pos_embed" in cache else None
-    passage = Passage(Embedding(cache["hook_embed"], positions), model)
+    start = cache["recurrence.hook_state_in"][0]
+    if len(model.prelude):
+        start = cache[f"prelude.{len(model.prelude) - 1}.hook_resid_post"]
+    passage = Passage(Embedding(cache["hook_embed"], positions), model, start)
     halting = "recurrence.hook_state" in cache
     for loop in range(K - 1):
         if halting:

@@ -15,10 +15,11 @@ thought j − 1. Tokens that a generation appends are edited where an edit names
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, cast
+from typing import Any
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
+from workbench.capabilities import Recorded
 from workbench.config import ConfigError, nearest
 from workbench.edits.base import CompiledHooks, Edit
 from workbench.edits.between import Realign, Skip
@@ -27,7 +28,7 @@ from workbench.edits.order import Repeat, Swap
 from workbench.edits.patch import Patch
 from workbench.edits.touch import Watch
 from workbench.edits.values import Add, Clamp, Freeze, Mean, Scale, Zero
-from workbench.models.base import LatentModel
+from workbench.registries import EDITS
 from workbench.tasks.batch import Batch
 
 __all__ = [
@@ -52,16 +53,6 @@ __all__ = [
     "to_plain",
 ]
 
-AnyEdit = Annotated[
-    Zero | Mean | Add | Scale | Clamp | Freeze | Patch | Realign | Mix | Skip | Repeat | Swap,
-    Field(discriminator="do"),
-]
-EDITS: tuple[type[Edit], ...] = (
-    *(Zero, Mean, Add, Scale, Clamp, Freeze),
-    *(Patch, Realign, Mix, Skip, Repeat, Swap),
-)
-_ADAPTER: TypeAdapter[Any] = TypeAdapter(list[AnyEdit])
-
 
 def parse_edits(data: Any) -> list[Edit]:
     """Edits from plain data.
@@ -71,26 +62,30 @@ def parse_edits(data: Any) -> list[Edit]:
     """
     if not isinstance(data, list):
         raise ConfigError("edits are a list, each with its 'do' and 'place'")
-    names = {cls.model_fields["do"].default: cls for cls in EDITS}
-    for number, item in enumerate(data):
-        do = item.get("do") if isinstance(item, dict) else None
-        if do not in names:
-            raise ConfigError(f"edit {number} does {do!r}; {nearest(str(do), names)}")
-        for field in item:
-            if field not in names[do].model_fields:
-                near = nearest(field, names[do].model_fields)
-                raise ConfigError(f"edit {number} ({do}) has no field {field!r}; {near}")
+    return [_parsed(number, item) for number, item in enumerate(data)]
+
+
+def _parsed(number: int, item: Any) -> Edit:
+    """Edit `number` of a list."""
+    do = item.get("do") if isinstance(item, dict) else None
+    if do not in EDITS:
+        raise ConfigError(f"edit {number} does {do!r}; {nearest(str(do), EDITS)}")
+    kind = EDITS[str(do)]
+    for field in item:
+        if field not in kind.model_fields:
+            near = nearest(str(field), kind.model_fields)
+            raise ConfigError(f"edit {number} ({do}) has no field {field!r}; {near}")
     try:
-        return cast(list[Edit], _ADAPTER.validate_python(data))
+        return kind.model_validate(item)
     except ValidationError as error:
         problem = error.errors()[0]
-        path = ".".join(map(str, problem["loc"][2:]))
+        path = ".".join(map(str, problem["loc"]))
         message = problem["msg"].removeprefix("Value error, ")
-        parts = [f"edit {problem['loc'][0]}", path, message]
+        parts = [f"edit {number}", path, message]
         raise ConfigError(": ".join(part for part in parts if part)) from None
 
 
-def edit_hooks(edits: Sequence[Edit], model: LatentModel, batch: Batch) -> CompiledHooks:
+def edit_hooks(edits: Sequence[Edit], model: Recorded, batch: Batch) -> CompiledHooks:
     """TransformerLens hooks that carry out edits, in order, on one batch.
 
     They are judged when they are taken away: an edit that asked for a loop or position that no row

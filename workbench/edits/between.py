@@ -5,6 +5,7 @@ from typing import Literal, cast
 from pydantic import model_validator
 from torch import Tensor
 
+from workbench.capabilities import Recorded
 from workbench.components.norm import rms_normalize
 from workbench.config import ConfigError
 from workbench.edits.base import (
@@ -18,12 +19,13 @@ from workbench.edits.base import (
 )
 from workbench.edits.firing import where
 from workbench.hooks import HookPoint, at_loop, loop_of
-from workbench.models.base import LatentModel
 from workbench.models.depth import DepthModel
 from workbench.recurrence.phi import Phi
+from workbench.registries import EDITS
 from workbench.tasks.batch import Batch
 
 
+@EDITS.register("realign", example={"alpha": 0.25, "scale": "state", "target": "bridge"})
 class Realign(Edit):
     """Between loops, move a state towards a token's embedding: H ← (1−α)H + α·s·W[token].
 
@@ -47,7 +49,7 @@ class Realign(Edit):
             )
         return self
 
-    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
         looped = looping(self, model)
         chosen = chosen_positions(self.positions, batch)
         wanted = self._embeddings(looped, batch)
@@ -84,6 +86,7 @@ class Realign(Edit):
         return aim
 
 
+@EDITS.register("skip", example={"loops": [1]})
 class Skip(Edit):
     """Leave loops out: each hands on the state that it was handed."""
 
@@ -95,7 +98,7 @@ class Skip(Edit):
             raise ValueError("skip: name the loops to leave out")
         return self
 
-    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
         looped = looping(self, model)
         if not looped.recurrence.state_is_all:
             raise ConfigError(f"skip: {looped.recurrence.keeps_more}; no loop can be left out")

@@ -5,13 +5,15 @@ from typing import Literal, cast
 from pydantic import model_validator
 from torch import Tensor
 
+from workbench.capabilities import Recorded
 from workbench.config import ConfigError
 from workbench.edits.base import THOUGHT, CompiledHooks, Edit, most_thoughts, thinking
 from workbench.hooks import HookPoint, loop_of
-from workbench.models.base import LatentModel
+from workbench.registries import EDITS
 from workbench.tasks.batch import Batch
 
 
+@EDITS.register("mix", example={"alpha": 0.25, "loops": [1]})
 class Mix(Edit):
     """Mix every thought with the one before it, as that was fed: h'ₜ ← (1−α)·h'ₜ + α·h'ₜ₋₁.
 
@@ -30,7 +32,7 @@ class Mix(Edit):
             raise ValueError("mix: thought 0 has none before it; name loops from 1 on")
         return self
 
-    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
         thinking(self, model)
         held: dict[str, Tensor] = {}
         own = most_thoughts(model, batch)

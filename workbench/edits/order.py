@@ -10,10 +10,11 @@ from typing import ClassVar, Literal
 from pydantic import model_validator
 from torch import Tensor
 
+from workbench.capabilities import Recorded
 from workbench.config import ConfigError
 from workbench.edits.base import LOOP_EMBED, CompiledHooks, Edit, looping
 from workbench.hooks import HookPoint, loop_of
-from workbench.models.base import LatentModel
+from workbench.registries import EDITS
 from workbench.tasks.batch import Batch
 
 
@@ -45,7 +46,7 @@ class Reorder(Edit):
                     f"numbered 0 to {n_loops - 1}"
                 )
 
-    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
         recurrence = looping(self, model).recurrence
         if not recurrence.has_loop_embedding:
             raise ConfigError(
@@ -63,6 +64,7 @@ class Reorder(Edit):
         return [(LOOP_EMBED, tell)]
 
 
+@EDITS.register("repeat", example={"loops": [0]})
 class Repeat(Reorder):
     """Run a loop `times` more times; later loops come later, and the last ones fall out.
 
@@ -91,6 +93,7 @@ class Repeat(Reorder):
         return loop if loop <= again else max(again, loop - self.times)
 
 
+@EDITS.register("swap", example={"loops": [0, 1]})
 class Swap(Reorder):
     """Run two loops in each other's place."""
 

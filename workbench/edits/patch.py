@@ -6,15 +6,19 @@ import torch
 from pydantic import model_validator
 from torch import Tensor
 
+from workbench.capabilities import Recorded
 from workbench.config import ConfigError
 from workbench.edits.base import CompiledHooks, Edit, acting, columns_of
 from workbench.edits.firing import Firing
 from workbench.edits.source import Source, shown
 from workbench.hooks import PER_QUERY
-from workbench.models.base import LatentModel
+from workbench.registries import EDITS
 from workbench.tasks.batch import Batch
 
 
+@EDITS.register(
+    "patch", example={"place": "recurrence.hook_state_post", "from_loop": 0, "from_position": 1}
+)
 class Patch(Edit):
     """Put the values of another run, question, row, loop or position.
 
@@ -38,7 +42,7 @@ class Patch(Edit):
             raise ValueError("patch: a question is one row; say question or from_row")
         return self
 
-    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
         source = Source(self.place, self.run, self.question, model, batch)
         if model.kind.in_passes:
             self._check_thinking(model)
@@ -53,7 +57,7 @@ class Patch(Edit):
 
         return [(self.place, acting(self, self.place, model, batch, patch))]
 
-    def _check_thinking(self, model: LatentModel) -> None:
+    def _check_thinking(self, model: Recorded) -> None:
         """Refuse loops where there are none, and positions where there are none."""
         if self.place in model.looped_places:
             if self.from_position is not None:

@@ -5,12 +5,12 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from workbench.capabilities import Recorded
 from workbench.config import ConfigError
 from workbench.edits.base import real_tokens
 from workbench.edits.firing import Firing
 from workbench.hooks import PER_QUERY, LoopClock
 from workbench.kinds import thought_model
-from workbench.models.base import LatentModel
 from workbench.models.passes import Passes
 from workbench.tasks.batch import Batch
 
@@ -19,7 +19,7 @@ class Source:
     """Another forward pass: of another run's model, of another question, or of the same rows."""
 
     def __init__(
-        self, place: str, run: str | None, question: str | None, model: LatentModel, batch: Batch
+        self, place: str, run: str | None, question: str | None, model: Recorded, batch: Batch
     ) -> None:
         self.place = place
         self.same_rows = question is None

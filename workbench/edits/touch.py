@@ -16,8 +16,8 @@ from workbench.edits.firing import SequenceHook
 from workbench.hooks import PER_QUERY, AtLoop, HookFn, HookPoint, LoopClock
 
 if TYPE_CHECKING:
+    from workbench.capabilities import Recorded
     from workbench.edits.base import CompiledHooks, Edit
-    from workbench.models.base import LatentModel
     from workbench.tasks.batch import Batch
 
 
@@ -102,7 +102,7 @@ class Watched:
         place: str,
         fn: HookFn | AtLoop,
         touch: Touch,
-        model: "LatentModel",
+        model: "Recorded",
         batch: "Batch",
         judged: bool,
     ) -> None:
@@ -173,9 +173,7 @@ class Watch:
         self.edits = tuple(edits)
         self.touches = [Touch(number, edit) for number, edit in enumerate(edits)]
 
-    def hooks(
-        self, model: "LatentModel", batch: "Batch", *, judged: bool = False
-    ) -> "CompiledHooks":
+    def hooks(self, model: "Recorded", batch: "Batch", *, judged: bool = False) -> "CompiledHooks":
         """Hooks that make the edits on one batch.
 
         Args:

@@ -6,6 +6,7 @@ import torch
 from pydantic import model_validator
 from torch import Tensor
 
+from workbench.capabilities import Recorded
 from workbench.config import ConfigError
 from workbench.edits.base import (
     CompiledHooks,
@@ -16,10 +17,13 @@ from workbench.edits.base import (
 )
 from workbench.edits.firing import Firing, where
 from workbench.hooks import PER_QUERY, HookPoint, loop_of
-from workbench.models.base import LatentModel
+from workbench.registries import EDITS
 from workbench.tasks.batch import Batch
 
 
+@EDITS.register(
+    "zero", example={"place": "blocks.0.hook_attn_out", "loops": [1], "positions": [0, -1]}
+)
 class Zero(PlaceEdit):
     """Put zero."""
 
@@ -29,6 +33,7 @@ class Zero(PlaceEdit):
         return torch.zeros_like(tensor)
 
 
+@EDITS.register("mean", example={"place": "blocks.0.hook_attn_out"})
 class Mean(PlaceEdit):
     """Put the mean over the rows of the batch that have such a position, loop or thought.
 
@@ -38,7 +43,7 @@ class Mean(PlaceEdit):
 
     do: Literal["mean"] = "mean"
 
-    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
         if model.kind.in_passes and self.place.endswith(PER_QUERY):
             raise ConfigError(
                 f"mean: rows that think have their keys in places of their own, so {self.place} "
@@ -52,13 +57,16 @@ class Mean(PlaceEdit):
         return (total / real.sum(0, keepdim=True).clamp(min=1)).expand_as(tensor)
 
 
+@EDITS.register(
+    "add", example={"place": "blocks.0.hook_attn_out", "value": 0.5, "positions": "bridge"}
+)
 class Add(PlaceEdit):
     """Add a number, or a vector along the last axis."""
 
     do: Literal["add"] = "add"
     value: float | list[float]
 
-    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
         vector = isinstance(self.value, list)
         if vector and model.kind.in_passes and self.place.endswith(PER_QUERY):
             raise ConfigError(
@@ -76,6 +84,9 @@ class Add(PlaceEdit):
         return tensor + torch.as_tensor(self.value, dtype=tensor.dtype, device=tensor.device)
 
 
+@EDITS.register(
+    "scale", example={"place": "blocks.0.hook_attn_out", "factor": 2.0, "positions": "answer"}
+)
 class Scale(PlaceEdit):
     """Multiply by a number."""
 
@@ -86,6 +97,7 @@ class Scale(PlaceEdit):
         return tensor * self.factor
 
 
+@EDITS.register("clamp", example={"place": "blocks.0.hook_attn_out", "low": -0.5})
 class Clamp(PlaceEdit):
     """Keep values within bounds; equal bounds put a constant."""
 
@@ -103,6 +115,7 @@ class Clamp(PlaceEdit):
         return tensor.clamp(self.low, self.high)
 
 
+@EDITS.register("freeze", example={"place": "blocks.0.hook_attn_out", "after": 0})
 class Freeze(Edit):
     """Hold the values that a place has in loop `after` through all later loops.
 
@@ -121,7 +134,7 @@ class Freeze(Edit):
             raise ValueError(f"freeze: the loops must come after loop {self.after}")
         return self
 
-    def hooks(self, model: LatentModel, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
         chosen = chosen_positions(self.positions, batch)
         held: dict[str, Tensor] = {}
         self._check_place(model)
@@ -146,7 +159,7 @@ class Freeze(Edit):
 
         return [(self.place, freeze)]
 
-    def _check_place(self, model: LatentModel) -> None:
+    def _check_place(self, model: Recorded) -> None:
         """Refuse places that do not come again in a later loop."""
         thinks = model.kind.in_passes
         if self.place in model.hook_dict and self.place not in model.looped_places:

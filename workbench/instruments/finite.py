@@ -5,9 +5,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from workbench.capabilities import Recorded
 from workbench.config import ConfigError
 from workbench.hooks import HookPoint
-from workbench.models.base import Hooks, LatentModel
+from workbench.models.base import Hooks
 
 PLACES = {
     "recurrence.hook_state_post": "the state after loop",
@@ -15,21 +16,21 @@ PLACES = {
 }
 
 
-def finite_hooks(model: LatentModel) -> Hooks:
+def finite_hooks(model: Recorded) -> Hooks:
     """Hooks that refuse the first state that is not finite.
 
     Open them with `model.hooks(fwd_hooks=finite_hooks(model), must_fire=False)`. In a loop or a
     thought that holds such a number they raise a ConfigError with its number, from 0.
     """
-    dtype = str(model.W_E.dtype).removeprefix("torch.")
 
     def check(tensor: Tensor, hook: Any) -> None:
         assert isinstance(hook, HookPoint)
         if not bool(tensor.isfinite().all()):
             assert hook.name is not None and hook.clock is not None
+            dtype = str(tensor.dtype).removeprefix("torch.")
             raise ConfigError(
                 f"{PLACES[hook.name]} {hook.clock.loop} is not finite; the model computes in "
-                f"{dtype}, whose largest number is {torch.finfo(model.W_E.dtype).max:.3g}"
+                f"{dtype}, whose largest number is {torch.finfo(tensor.dtype).max:.3g}"
             )
 
     return [(place, check) for place in PLACES if place in model.hook_dict]

@@ -3,30 +3,30 @@
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.config import ConfigError, ModelConfig, nearest, parse
-from workbench.models.agclr import Agclr
+from workbench.config import ConfigError, ModelConfig, parse
 from workbench.models.base import LatentModel
-from workbench.models.coconut import Coconut
-from workbench.models.depth_recurrent import DepthRecurrent
-from workbench.models.discoloop import DiscoLoop
 from workbench.models.fresh import fresh
-from workbench.models.gnn import Gnn
-from workbench.models.looped import Looped
-from workbench.models.ponder import Ponder
-from workbench.models.transformer import Transformer
-from workbench.models.universal import Universal
+from workbench.registries import FAMILIES
 
-FAMILIES: dict[str, type[LatentModel]] = {
-    "transformer": Transformer,
-    "looped": Looped,
-    "ponder": Ponder,
-    "discoloop": DiscoLoop,
-    "depth_recurrent": DepthRecurrent,
-    "universal": Universal,
-    "gnn": Gnn,
-    "coconut": Coconut,
-    "agclr": Agclr,
+__all__ = ["FAMILIES", "LatentModel", "build_model", "family", "model_config"]
+_CLASSES = {
+    "Agclr": "agclr",
+    "Coconut": "coconut",
+    "DepthRecurrent": "depth_recurrent",
+    "DiscoLoop": "discoloop",
+    "Gnn": "gnn",
+    "Looped": "looped",
+    "Ponder": "ponder",
+    "Transformer": "transformer",
+    "Universal": "universal",
 }
+
+
+def __getattr__(name: str) -> Any:
+    """The class of a family of this project, loaded when it is first used."""
+    if name not in _CLASSES:
+        raise AttributeError(f"module 'workbench.models' has no attribute {name!r}")
+    return FAMILIES[_CLASSES[name]]
 
 
 def family(name: str) -> type[LatentModel]:
@@ -35,9 +35,7 @@ def family(name: str) -> type[LatentModel]:
     Raises:
         ConfigError: There is no such family.
     """
-    if name not in FAMILIES:
-        raise ConfigError(f"no family {name!r}; {nearest(name, FAMILIES)}")
-    return FAMILIES[name]
+    return FAMILIES.find(name)
 
 
 def model_config(data: Mapping[str, Any], where: str = "model") -> ModelConfig:

@@ -8,6 +8,7 @@ from pydantic import Field
 from workbench.models.thought import ThoughtConfig, ThoughtModel
 from workbench.recurrence.concept_stream import BIASES, ConceptStream, Gate
 from workbench.recurrence.thought import ThoughtRecurrence
+from workbench.registries import FAMILIES
 
 
 class AgclrConfig(ThoughtConfig):
@@ -29,6 +30,7 @@ class AgclrConfig(ThoughtConfig):
         return BIASES[self.biases] if isinstance(self.biases, str) else self.biases
 
 
+@FAMILIES.register("agclr")
 class Agclr(ThoughtModel):
     """CoCoNuT whose thoughts are mixed with a memory of the thoughts before."""
 

@@ -2,12 +2,14 @@
 
 from workbench.models.thought import ThoughtConfig, ThoughtModel
 from workbench.recurrence.thought import Feedback, ThoughtRecurrence
+from workbench.registries import FAMILIES
 
 
 class CoconutConfig(ThoughtConfig):
     """Shape of a CoCoNuT model."""
 
 
+@FAMILIES.register("coconut")
 class Coconut(ThoughtModel):
     """A transformer whose thoughts are its own last states; no parameters of its own."""
 

@@ -36,9 +36,9 @@ class DepthModel(LatentModel):
         self._between_places = self._looped_places & frozenset(self.recurrence.between)
 
     @property
-    @abstractmethod
     def n_loops(self) -> int:
-        """Loops of a forward pass that does not say how many it wants."""
+        """Loops of a forward pass by default: the config's, or 1 if it has none."""
+        return int(getattr(self.cfg, "n_loops", 1))
 
     @property
     def max_loops(self) -> int | None:

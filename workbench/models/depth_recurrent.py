@@ -6,6 +6,7 @@ from workbench.config import ConfigError, LoopedConfig
 from workbench.models.depth import DepthModel
 from workbench.recurrence.base import Recurrence
 from workbench.recurrence.update import Beyond, GatedUpdate, LoopEmbed, UpdateGate
+from workbench.registries import FAMILIES
 
 
 class LoopTableConfig(LoopedConfig):
@@ -54,15 +55,12 @@ class DepthRecurrentConfig(LoopTableConfig):
     gate_bias: float = -2.0  # at the start; σ(−2) = .12 of the new
 
 
+@FAMILIES.register("depth_recurrent")
 class DepthRecurrent(DepthModel):
     """h ← z·blocks(h + e[loop]) + (1 − z)·h with a gate z that starts at .12."""
 
     Config = DepthRecurrentConfig
     cfg: DepthRecurrentConfig
-
-    @property
-    def n_loops(self) -> int:
-        return self.cfg.n_loops
 
     def make_recurrence(self) -> Recurrence:
         gate = UpdateGate(self.cfg.d_model, self.cfg.gate_bias)

@@ -7,6 +7,7 @@ from workbench.models.ponder import PhiConfig
 from workbench.recurrence.base import Recurrence
 from workbench.recurrence.discrete import MixDecoded
 from workbench.recurrence.gate import FixedGate, LearnedGate
+from workbench.registries import FAMILIES
 
 
 class DiscoLoopConfig(PhiConfig):
@@ -16,15 +17,12 @@ class DiscoLoopConfig(PhiConfig):
     alpha_bias: float = 0.0  # of the learned gate at the start; σ(0) = .5
 
 
+@FAMILIES.register("discoloop")
 class DiscoLoop(DepthModel):
     """Next state = H + α·RMSNorm(Φ(H)); nothing is mixed after the last loop."""
 
     Config = DiscoLoopConfig
     cfg: DiscoLoopConfig
-
-    @property
-    def n_loops(self) -> int:
-        return self.cfg.n_loops
 
     def make_recurrence(self) -> Recurrence:
         cfg = self.cfg

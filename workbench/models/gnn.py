@@ -6,6 +6,7 @@ from workbench.components.message import MessageBlock
 from workbench.config import ModelConfig
 from workbench.models.depth import DepthModel
 from workbench.recurrence.base import Continue, Recurrence
+from workbench.registries import FAMILIES
 
 
 class GnnConfig(ModelConfig):
@@ -15,6 +16,7 @@ class GnnConfig(ModelConfig):
     """
 
 
+@FAMILIES.register("gnn")
 class Gnn(DepthModel):
     """`n_layers` rounds of message passing, run once; same perception and readout as the others.
 
@@ -22,10 +24,6 @@ class Gnn(DepthModel):
     """
 
     Config = GnnConfig
-
-    @property
-    def n_loops(self) -> int:
-        return 1
 
     def make_block(self) -> nn.Module:
         return MessageBlock(self.cfg)

@@ -7,6 +7,7 @@ from workbench.models.depth import DepthModel
 from workbench.recurrence.base import Recurrence
 from workbench.recurrence.discrete import Reembed
 from workbench.recurrence.phi import Decoding, Phi
+from workbench.registries import FAMILIES
 
 
 class PhiConfig(LoopedConfig):
@@ -35,15 +36,12 @@ class PonderConfig(PhiConfig):
     keep_input: bool = True  # add the token embedding again; False hands on Φ alone
 
 
+@FAMILIES.register("ponder")
 class Ponder(DepthModel):
     """Each loop starts from the token embedding plus Φ of the loop before."""
 
     Config = PonderConfig
     cfg: PonderConfig
-
-    @property
-    def n_loops(self) -> int:
-        return self.cfg.n_loops
 
     def make_recurrence(self) -> Recurrence:
         return Reembed(self.cfg.make_phi(), self.cfg.keep_input)

@@ -3,12 +3,14 @@
 from workbench.config import ModelConfig
 from workbench.models.depth import DepthModel
 from workbench.recurrence.base import Continue, Recurrence
+from workbench.registries import FAMILIES
 
 
 class TransformerConfig(ModelConfig):
     """Shape of an ordinary transformer."""
 
 
+@FAMILIES.register("transformer")
 class Transformer(DepthModel):
     """A HookedTransformer: one loop over its blocks.
 
@@ -16,10 +18,6 @@ class Transformer(DepthModel):
     """
 
     Config = TransformerConfig
-
-    @property
-    def n_loops(self) -> int:
-        return 1
 
     def make_recurrence(self) -> Recurrence:
         return Continue()

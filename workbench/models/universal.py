@@ -9,6 +9,7 @@ from workbench.models.depth_recurrent import LoopTableConfig
 from workbench.recurrence.base import Recurrence
 from workbench.recurrence.halting import AdaptiveHalting, Halt
 from workbench.recurrence.update import LoopEmbedded
+from workbench.registries import FAMILIES
 
 
 class UniversalConfig(LoopTableConfig):
@@ -25,15 +26,12 @@ class UniversalConfig(LoopTableConfig):
         return self
 
 
+@FAMILIES.register("universal")
 class Universal(DepthModel):
     """h ← blocks(h + e[loop]); with `halting: act` each position stops by itself."""
 
     Config = UniversalConfig
     cfg: UniversalConfig
-
-    @property
-    def n_loops(self) -> int:
-        return self.cfg.n_loops
 
     def make_recurrence(self) -> Recurrence:
         loop_embed = self.cfg.make_loop_embed()

@@ -3,29 +3,31 @@
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.config import ConfigError, StrictModel, nearest, parse
+from workbench.config import ConfigError, StrictModel, parse
+from workbench.registries import TASKS
 from workbench.tasks.base import Task
-from workbench.tasks.boolean import Boolean
-from workbench.tasks.gsm8k import Gsm8k
-from workbench.tasks.hops import ThreeHop, TwoHop
-from workbench.tasks.hotpotqa import Hotpotqa
-from workbench.tasks.kinship import Kinship
-from workbench.tasks.prosqa import Prosqa
-from workbench.tasks.reachability import Reachability
 
 MOST = 10_000_000  # of any size
 MOST_NUMBERS = 100  # in a list
 
-TASKS: dict[str, type[Task]] = {
-    "two_hop": TwoHop,
-    "three_hop": ThreeHop,
-    "reachability": Reachability,
-    "boolean": Boolean,
-    "kinship": Kinship,
-    "prosqa": Prosqa,
-    "gsm8k": Gsm8k,
-    "hotpotqa": Hotpotqa,
+__all__ = ["MOST", "MOST_NUMBERS", "TASKS", "Task", "build_task", "task_from"]
+_CLASSES = {
+    "Boolean": "boolean",
+    "Gsm8k": "gsm8k",
+    "Hotpotqa": "hotpotqa",
+    "Kinship": "kinship",
+    "Prosqa": "prosqa",
+    "Reachability": "reachability",
+    "ThreeHop": "three_hop",
+    "TwoHop": "two_hop",
 }
+
+
+def __getattr__(name: str) -> Any:
+    """The class of a task of this project, loaded when it is first used."""
+    if name not in _CLASSES:
+        raise AttributeError(f"module 'workbench.tasks' has no attribute {name!r}")
+    return TASKS[_CLASSES[name]]
 
 
 def build_task(name: str, seed: int = 0, **sizes: Any) -> Task:
@@ -34,9 +36,7 @@ def build_task(name: str, seed: int = 0, **sizes: Any) -> Task:
     Raises:
         ConfigError: There is no such task, or a size is unknown or wrong.
     """
-    if name not in TASKS:
-        raise ConfigError(f"no task {name!r:.200}; {nearest(name, TASKS)}")
-    cls = TASKS[name]
+    cls = TASKS.find(name)
     cfg = parse(cls.Config, sizes, "task")
     _check_sizes(cfg)
     return cls(cfg, seed)

@@ -24,6 +24,7 @@ import numpy as np
 from jaxtyping import Float, Num
 from pydantic import model_validator
 
+from workbench.registries import TASKS
 from workbench.tasks.batch import Batch, DeepBatch
 from workbench.tasks.deep import (
     SPLITS,
@@ -112,6 +113,9 @@ class Drawn(NamedTuple):
     value: Rows
 
 
+@TASKS.register(
+    "boolean", example={"n_train": 9, "n_valid": 4, "n_test": 6, "test_depths": [2, 5, 9]}
+)
 class Boolean(DeepTask):
     """Expressions of T, F, !, & and | in parentheses, to be evaluated."""
 

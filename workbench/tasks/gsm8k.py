@@ -4,10 +4,13 @@ Steps are the calculator's marks, `<<48/2=24>>`, as in iCoT's augmented file, or
 solution. An answer is right if its number is.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from workbench.files import write_text
+from workbench.registries import TASKS
 from workbench.tasks.worded.file_task import FileTask, FileTaskConfig
 from workbench.tasks.worded.gsm8k import gsm8k_problems, load_gsm8k
 from workbench.tasks.worded.problem import Problem
@@ -20,6 +23,23 @@ class Gsm8kConfig(FileTaskConfig):
     steps: Literal["marks", "lines"] = "marks"
 
 
+def _example(folder: Path) -> dict[str, Any]:
+    """Write a file of sums."""
+    sums = [(a, b) for a in (2, 3, 5) for b in (4, 7)]
+    rows = [
+        {
+            "question": f"Ada has {a} boxes of {b} pens and {a} pens more. How many has she?",
+            "answer": f"{a}*{b} = <<{a}*{b}={a * b}>>{a * b}\n"
+            f"{a * b}+{a} = <<{a * b}+{a}={a * b + a}>>{a * b + a}\n#### {a * b + a}",
+        }
+        for a, b in sums
+    ]
+    file = folder / "sums.jsonl"
+    write_text(file, "".join(json.dumps(row) + "\n" for row in rows))
+    return {"train_file": str(file), "test_file": str(file)}
+
+
+@TASKS.register("gsm8k", example=_example)
 class Gsm8k(FileTask):
     """Sums in words: "A robe takes 2 bolts of blue fiber and half that much white fiber …"."""
 

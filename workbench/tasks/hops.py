@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from workbench.config import StrictModel
+from workbench.registries import TASKS
 from workbench.tasks.base import Task
 from workbench.tasks.batch import NONE, PAD, Batch, HopBatch
 from workbench.vocabulary import WordVocabulary
@@ -249,12 +250,37 @@ class HopTask(Task):
         return (batch.tokens[:, 0] >= first) & (batch.tokens[:, 0] < first + self.cfg.n_entities)
 
 
+@TASKS.register(
+    "two_hop",
+    example={
+        "n_entities": 12,
+        "n_relations": 5,
+        "out_degree": 3,
+        "n_train": 20,
+        "n_test_id": 8,
+        "n_test_ood": 8,
+    },
+)
 class TwoHop(HopTask):
     """Facts and two-hop chains."""
 
     Config = TwoHopConfig
 
 
+@TASKS.register(
+    "three_hop",
+    example={
+        "n_entities": 12,
+        "n_relations": 5,
+        "out_degree": 3,
+        "n_train_two": 8,
+        "n_train_three": 8,
+        "n_test_id_two": 8,
+        "n_test_id_three": 8,
+        "n_test_ood_two": 8,
+        "n_test_ood_three": 8,
+    },
+)
 class ThreeHop(HopTask):
     """Facts, two-hop and three-hop chains; both lengths are trained on."""
 

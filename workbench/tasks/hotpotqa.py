@@ -4,10 +4,13 @@ The data has no annotated steps; its supporting facts, in their order, stand for
 scored by exact match and F1 as the official script does.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from workbench.files import write_text
+from workbench.registries import TASKS
 from workbench.tasks.worded.file_task import FileTask, FileTaskConfig
 from workbench.tasks.worded.hotpotqa import hotpotqa_problems, load_hotpotqa
 from workbench.tasks.worded.problem import Problem
@@ -20,6 +23,35 @@ class HotpotqaConfig(FileTaskConfig):
     context: Literal["none", "supporting", "all"] = "supporting"  # paragraphs before the question
 
 
+def _example(folder: Path) -> dict[str, Any]:
+    """Write a file of questions over two paragraphs."""
+    rows = [
+        {
+            "_id": str(number),
+            "question": f"In which country was the architect of {tower} born?",
+            "answer": country,
+            "type": "bridge",
+            "level": "easy",
+            "supporting_facts": [[tower, 0], [architect, 0]],
+            "context": [
+                [tower, [f"{tower} was designed by {architect}."]],
+                [architect, [f"{architect} was born in {country}."]],
+            ],
+        }
+        for number, (tower, architect, country) in enumerate(
+            [
+                ("Grey Tower", "Ilsa Brandeck", "Tarvinia"),
+                ("Long Mole", "Oto Mirren", "Selland"),
+                ("Salt Hall", "Una Farrow", "Tarvinia"),
+            ]
+        )
+    ]
+    file = folder / "questions.json"
+    write_text(file, json.dumps(rows))
+    return {"train_file": str(file), "test_file": str(file)}
+
+
+@TASKS.register("hotpotqa", example=_example)
 class Hotpotqa(FileTask):
     """Questions over several paragraphs, answered with a few of their words, yes or no."""
 

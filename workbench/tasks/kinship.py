@@ -33,6 +33,7 @@ import numpy as np
 from jaxtyping import Bool, Int, Num
 from pydantic import model_validator
 
+from workbench.registries import TASKS
 from workbench.tasks.batch import Batch, DeepBatch
 from workbench.tasks.deep import (
     SPLITS,
@@ -105,6 +106,7 @@ class Sentences(WordVocabulary):
         return super().decode([token for token in tokens if token >= len(SPECIALS)])
 
 
+@TASKS.register("kinship", example={"n_train": 9, "n_valid": 4, "n_test": 6})
 class Kinship(DeepTask):
     """Facts on a family, and a query how many generations one of its people is above another."""
 

@@ -18,6 +18,7 @@ from jaxtyping import Int
 from pydantic import model_validator
 
 from workbench.kinds import worded_batch
+from workbench.registries import TASKS
 from workbench.tasks.batch import Batch
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.prosqa import load_prosqa, prosqa_problem, words
@@ -67,6 +68,7 @@ class ProsqaConfig(WordedConfig):
         return GraphSettings(self.n_nodes, (least, most), self.version, self.lengths)
 
 
+@TASKS.register("prosqa", example={"n_train": 20, "n_valid": 5, "n_test": 8})
 class Prosqa(WordedTask):
     """Facts like "Every terpus is a brimpus", and a question which of two things a person is."""
 

@@ -42,6 +42,7 @@ from jaxtyping import Int
 from pydantic import model_validator
 
 from workbench.config import StrictModel
+from workbench.registries import TASKS
 from workbench.tasks.base import Task
 from workbench.tasks.batch import PAD, Batch, GraphBatch
 from workbench.tasks.graph_text import LETTERS, parse_graph, write_graph
@@ -102,6 +103,7 @@ class ReachabilityConfig(StrictModel):
         return self
 
 
+@TASKS.register("reachability", example={"n_train": 60, "n_valid": 20, "n_test": 10})
 class Reachability(Task):
     """Graphs with a source and a target, and whether a path joins them."""
 

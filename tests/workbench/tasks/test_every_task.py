@@ -7,45 +7,38 @@ from pathlib import Path
 
 import pytest
 
-from workbench.tasks import TASKS, build_task
+from workbench.tasks import TASKS, Task, build_task
 
-HOPS = dict(n_entities=12, n_relations=5, out_degree=3)
-LENGTHS = [f"{part}_{n}" for part in ("train", "test_id", "test_ood") for n in ("two", "three")]
-CASES = {
-    "two_hop": ("two_hop", HOPS | dict(n_train=20, n_test_id=8, n_test_ood=8)),
-    "three_hop": ("three_hop", HOPS | {f"n_{length}": 8 for length in LENGTHS}),
-} | {
-    f"{name}, {version}": (name, sizes | {"version": version})
-    for version in ("paper", "matched")
-    for name, sizes in {
-        "reachability": dict(n_train=60, n_valid=20, n_test=10),
-        "boolean": dict(n_train=9, n_valid=4, n_test=6, test_depths=[2, 5, 9]),
-        "kinship": dict(n_train=9, n_valid=4, n_test=6),
-    }.items()
-}
-WITH_FEATURES = [case for case in CASES if ", " in case]
 FILES = Path(__file__).parents[2] / "data" / "worded"
-CASES |= {
-    f"prosqa in {wording}": ("prosqa", dict(n_train=20, n_valid=5, n_test=8, wording=wording))
-    for wording in ("sentences", "arrows")
+EXCERPT, INVENTED = str(FILES / "gsm8k_excerpt.jsonl"), str(FILES / "hotpotqa_invented.json")
+VERSIONS = {
+    f"{name}, {version}": (name, {"version": version})
+    for version in ("matched",)
+    for name in ("reachability", "boolean", "kinship")
+} | {f"prosqa in {wording}": ("prosqa", {"wording": wording}) for wording in ("arrows",)}
+OF_FILES = {
+    "gsm8k, excerpt": ("gsm8k", {"train_file": EXCERPT, "test_file": EXCERPT}),
+    "hotpotqa, invented": ("hotpotqa", {"train_file": INVENTED, "test_file": INVENTED}),
 }
-WITH_FEATURES += [case for case in CASES if case.startswith("prosqa")]
-CASES |= {
-    "gsm8k": (
-        "gsm8k",
-        dict(
-            train_file=str(FILES / "gsm8k_excerpt.jsonl"),
-            test_file=str(FILES / "gsm8k_excerpt.jsonl"),
-        ),
-    ),
-    "hotpotqa": (
-        "hotpotqa",
-        dict(
-            train_file=str(FILES / "hotpotqa_invented.json"),
-            test_file=str(FILES / "hotpotqa_invented.json"),
-        ),
-    ),
-}
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    """The example of every registered task, further versions and files, by what each is called."""
+
+    def sizes(name):
+        example = TASKS.example(name) or {}
+        return example(tmp_path_factory.mktemp(name)) if callable(example) else dict(example)
+
+    own = {name: (name, sizes(name)) for name in TASKS}
+    versions = {case: (name, own[name][1] | more) for case, (name, more) in VERSIONS.items()}
+    return own | versions | OF_FILES
+
+
+def has_features(name):
+    return TASKS[name].local_features is not Task.local_features
+
+
 PRINT_BYTES = """
 import hashlib
 from dataclasses import fields
@@ -62,14 +55,10 @@ for case, (name, sizes) in {cases!r}.items():
 """
 
 
-def test_every_task_is_tried_here():
-    assert {name for name, _ in CASES.values()} == set(TASKS)
-
-
-def test_equal_seeds_give_equal_bytes_whatever_the_hash_seed():
+def test_equal_seeds_give_equal_bytes_whatever_the_hash_seed(cases):
     said = [
         subprocess.run(
-            [sys.executable, "-c", PRINT_BYTES.format(cases=CASES)],
+            [sys.executable, "-c", PRINT_BYTES.format(cases=cases)],
             env=os.environ | {"PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
@@ -78,12 +67,12 @@ def test_equal_seeds_give_equal_bytes_whatever_the_hash_seed():
         for seed in ("1", "2")
     ]
     assert said[0] == said[1]
-    assert len({line.rpartition(" ")[2] for line in said[0]}) == len(CASES)
+    assert len({line.rpartition(" ")[2] for line in said[0]}) == len(cases)
 
 
-@pytest.mark.parametrize("case", WITH_FEATURES)
-def test_features_of_a_row_do_not_hang_on_its_neighbours(case):
-    name, sizes = CASES[case]
+@pytest.mark.parametrize("case", [name for name in TASKS if has_features(name)] + [*VERSIONS])
+def test_features_of_a_row_do_not_hang_on_its_neighbours(case, cases):
+    name, sizes = cases[case]
     task = build_task(name, seed=3, **sizes)
     batch = task.split("test")
     features = task.local_features(batch)

@@ -1,0 +1,104 @@
+"""What an analysis or an edit may ask of a model, as protocols.
+
+Our own models have them all but one: those that loop are `Looped`, those that think `Thinking`. A
+model of somebody else's may have fewer; it is then used by whatever needs no more than it has.
+
+All members are methods, properties or plain attributes: Python looks no further for them.
+"""
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from workbench.cache import LoopCache
+    from workbench.kinds import Kind
+    from workbench.tokenizer import Vocabulary
+
+
+@runtime_checkable
+class Recorded(Protocol):
+    """Runs questions and records its places, loop by loop."""
+
+    @property
+    def cfg(self) -> Any: ...
+    @property
+    def kind(self) -> "Kind": ...
+    @property
+    def device(self) -> torch.device: ...
+    @property
+    def hook_dict(self) -> Mapping[str, Any]: ...
+    @property
+    def looped_places(self) -> frozenset[str]: ...
+    @property
+    def between_places(self) -> frozenset[str]: ...
+    @property
+    def tokenizer(self) -> "Vocabulary | None": ...
+    @property
+    def answers(self) -> tuple[str, ...] | None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def hook_points(self) -> Iterable[Any]: ...
+    def hooks(self, *args: Any, **kwargs: Any) -> AbstractContextManager[Any]: ...
+    def run_with_cache(self, *args: Any, **kwargs: Any) -> "tuple[Tensor, LoopCache]": ...
+    def untrained(self, seed: int = 0) -> Any: ...
+    def twin(self) -> Any: ...
+    def to_str_tokens(self, tokens: Any) -> list[str]: ...
+    def ask(self, question: str) -> dict[str, Tensor]: ...
+
+
+@runtime_checkable
+class Looped(Recorded, Protocol):
+    """Runs a number of loops and can be read after each."""
+
+    @property
+    def n_loops(self) -> int: ...
+    @property
+    def max_loops(self) -> int | None: ...
+    def readout(self, state: Tensor, **inputs: Any) -> Tensor: ...
+
+
+@runtime_checkable
+class Iterated(Looped, Protocol):
+    """Can run one loop alone, from any state."""
+
+    def iterate(self, said: Tensor, loop: int, **inputs: Any) -> Tensor: ...
+
+
+@runtime_checkable
+class Decoding(Looped, Protocol):
+    """Has a vocabulary: a state decodes to words, and words have embeddings."""
+
+    @property
+    def W_E(self) -> Float[Tensor, "d_vocab d_model"]: ...
+    def decode(self, state: Tensor) -> Tensor: ...
+    def check_vocabulary(self) -> None: ...
+
+
+@runtime_checkable
+class Thinking(Recorded, Protocol):
+    """Feeds states back as inputs and answers in words."""
+
+    @property
+    def W_E(self) -> Float[Tensor, "d_vocab d_model"]: ...
+    def readout(self, state: Tensor) -> Tensor: ...
+    def plan(self, tokens: Tensor, attention_mask: Tensor | None) -> Any: ...
+    def generate(self, *args: Any, **kwargs: Any) -> Tensor: ...
+
+
+NEEDED: dict[type, str] = {
+    Thinking: "thoughts",
+    Iterated: "a loop that runs alone from any state",
+    Decoding: "a vocabulary and loops",
+    Looped: "loops",
+    Recorded: "places that are recorded by loop",
+}
+"""What each stands for in an error's sentence."""
+
+
+def has(model: object, capability: type) -> bool:
+    """Whether a model has all members of a capability."""
+    return isinstance(model, capability)

@@ -1,0 +1,105 @@
+"""The registries of the package: `FAMILIES`, `TASKS` and `EDITS`, by name.
+
+Nothing is imported here; a name's module is when the name is first looked up.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from workbench.registry import Registry
+
+if TYPE_CHECKING:
+    from workbench.config import LoopedConfig
+    from workbench.edits.base import Edit
+    from workbench.models.base import LatentModel
+    from workbench.recurrence.base import Recurrence
+    from workbench.tasks.base import Task
+
+
+class Families(Registry[type["LatentModel"]]):
+    """Model classes by family."""
+
+    def register_recurrence(
+        self,
+        name: str,
+        make: "Callable[[Any], Recurrence]",
+        config: "type[LoopedConfig] | None" = None,
+        example: dict[str, Any] | None = None,
+    ) -> "type[LatentModel]":
+        """Register the family of looped models with a recurrence.
+
+        Args:
+            name: The family's name in recipes.
+            make: Builds the recurrence from the model's config.
+            config: The family's config; `LoopedConfig` by default.
+            example: Fields of the config for the conformance tests.
+
+        Raises:
+            ConfigError: There is such a family.
+        """
+        from workbench.config import LoopedConfig
+        from workbench.models.depth import DepthModel
+
+        def make_recurrence(model: DepthModel) -> "Recurrence":
+            return make(model.cfg)
+
+        body = {
+            "__module__": make.__module__,
+            "__doc__": make.__doc__,
+            "Config": config or LoopedConfig,
+            "make_recurrence": make_recurrence,
+        }
+        made: type[LatentModel] = type(name, (DepthModel,), body)
+        self.register(name, example)(made)
+        return made
+
+
+def _homes(package: str, **modules: str) -> dict[str, str]:
+    """Modules by the names of what they register."""
+    return {
+        name: f"{package}.{module}" for module, names in modules.items() for name in names.split()
+    }
+
+
+FAMILIES = Families(
+    "family",
+    "families",
+    _homes(
+        "workbench.models",
+        transformer="transformer",
+        looped="looped",
+        ponder="ponder",
+        discoloop="discoloop",
+        depth_recurrent="depth_recurrent",
+        universal="universal",
+        gnn="gnn",
+        coconut="coconut",
+        agclr="agclr",
+    ),
+)
+TASKS: "Registry[type[Task]]" = Registry(
+    "task",
+    "tasks",
+    _homes(
+        "workbench.tasks",
+        hops="two_hop three_hop",
+        reachability="reachability",
+        boolean="boolean",
+        kinship="kinship",
+        prosqa="prosqa",
+        gsm8k="gsm8k",
+        hotpotqa="hotpotqa",
+    ),
+)
+EDITS: "Registry[type[Edit]]" = Registry(
+    "edit",
+    "edits",
+    _homes(
+        "workbench.edits",
+        values="zero mean add scale clamp freeze",
+        patch="patch",
+        between="realign skip",
+        mix="mix",
+        order="repeat swap",
+    ),
+)

@@ -1,0 +1,195 @@
+"""Families, tasks, edits and analyses by name, from this project and from other packages.
+
+Three ways to add one, none of which changes a file of the project:
+
+    @TASKS.register("my_task", example={"n_train": 20})   # in a module that is imported
+    [project.entry-points."latent_workbench.tasks"]       # in the pyproject.toml of a package
+    workbench --plugin my_module.py VERB …                # or $WORKBENCH_PLUGINS
+
+Modules of the project are imported when one of their names is first looked up.
+"""
+
+import ast
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from workbench.config import ConfigError, nearest
+
+Thing = TypeVar("Thing")
+PLUGINS = "WORKBENCH_PLUGINS"
+"""Environment variable with modules or files to import, separated as $PATH is."""
+_plugged: dict[str, str] = {}  # module names by what was asked for
+
+
+def plug(module: str) -> None:
+    """Import a plugin once, so that what it registers can be looked up.
+
+    Args:
+        module: A module's name, or the path of a Python file.
+
+    Raises:
+        ConfigError: There is no such module or file, or importing it fails.
+    """
+    if module in _plugged:
+        return
+    path = Path(module)
+    _plugged[module] = path.stem
+    try:
+        if path.suffix == ".py":
+            _import_file(path)
+        else:
+            import_module(module)
+    except Exception as error:
+        del _plugged[module]
+        raise ConfigError(f"plugin {module}: {type(error).__name__}: {error}") from error
+
+
+def plug_environment() -> None:
+    """Import the plugins that `$WORKBENCH_PLUGINS` names."""
+    for module in os.environ.get(PLUGINS, "").split(os.pathsep):
+        if module:
+            plug(module)
+
+
+def _import_file(path: Path) -> None:
+    name = path.stem
+    other = None if name in sys.modules else find_spec(name)
+    is_other = other is not None and Path(str(other.origin)).resolve() != path.resolve()
+    if name in sys.modules or is_other:
+        raise ImportError(f"there is another module {name!r}; rename the file")
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError(f"no file {path}")
+    # Processes that load data find it by its name
+    module = sys.modules[name] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+
+
+class Registry(Mapping[str, Thing], Generic[Thing]):
+    """Things of one kind by name; those of other packages are found when first asked for."""
+
+    def __init__(self, kind: str, plural: str, homes: Mapping[str, str]) -> None:
+        """Create a registry.
+
+        Args:
+            kind: What one of them is called in errors.
+            plural: The last part of the entry-point group `latent_workbench.PLURAL`.
+            homes: The modules of this project that register a thing, by the thing's name.
+        """
+        self.kind = kind
+        self.group = f"latent_workbench.{plural}"
+        self.homes = dict(homes)
+        self._things: dict[str, Thing] = {}
+        self._examples: dict[str, Any] = {}
+        self._entry_points: dict[str, EntryPoint] | None = None
+
+    def register(self, name: str, example: Any = None) -> Callable[[Any], Any]:
+        """Return a decorator that adds a class or a function under a name.
+
+        Args:
+            name: The name in recipes, on the command line and on the page.
+            example: What the conformance tests build it with; see CONTRIBUTING.md.
+
+        Raises:
+            ConfigError: Another thing has the name.
+        """
+
+        def add(thing: Any) -> Any:
+            home = _module_of(thing)
+            owner = self.homes.get(name)
+            present = self._things.get(name)
+            if present is not None:  # a module that is run again replaces its own
+                owner = _module_of(present)
+            if owner is not None and owner != home:
+                raise ConfigError(
+                    f"{home} registers the {self.kind} {name!r}, which {owner} has; rename it"
+                )
+            self._things[name] = thing
+            if example is not None:
+                self._examples[name] = example
+            return thing
+
+        return add
+
+    def find(self, name: str) -> Thing:
+        """Return what has this name.
+
+        Raises:
+            ConfigError: Nothing has, or its package cannot be imported.
+        """
+        if name not in self:
+            near = nearest(str(name), self)
+            others = "" if near.endswith("?") else "; --plugin adds those of other packages"
+            raise ConfigError(f"no {self.kind} {name!r:.200}; {near}{others}")
+        return self[name]
+
+    def example(self, name: str) -> Any:
+        """Return what the conformance tests build it with; None if it needs nothing."""
+        self[name]  # its module registers it
+        return self._examples.get(name)
+
+    def about(self, name: str) -> str:
+        """Return the first line of the docstring of the module that registers it.
+
+        Modules of the project are read rather than imported, which would import torch.
+        """
+        if name in self._things:
+            thing = self._things[name]
+            text = sys.modules[_module_of(thing)].__doc__ or thing.__doc__
+        elif name in self.homes:
+            spec = find_spec(self.homes[name])
+            source = Path(str(spec and spec.origin)).read_text(encoding="utf-8")
+            text = ast.get_docstring(ast.parse(source))
+        else:
+            return f"of the package {self._found()[name].value}"
+        return (text or "").strip().partition("\n")[0]
+
+    def __getitem__(self, name: str) -> Thing:
+        if name not in self._things:
+            self._load(name)
+        return self._things[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self.homes, *self._found(), *self._things]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._things or name in self.homes or name in {*iter(self)}
+
+    def _load(self, name: str) -> None:
+        if name in self.homes:
+            import_module(self.homes[name])
+        elif name in self._found() and name not in self._things:
+            point = self._found()[name]
+            try:
+                thing = point.load()
+            except Exception as error:
+                raise ConfigError(
+                    f"the {self.kind} {name!r} of {point.value} cannot be imported: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+            self._things.setdefault(name, thing)
+
+    def _found(self) -> dict[str, EntryPoint]:
+        """Entry points of installed packages; plugins of the environment are imported, too."""
+        if self._entry_points is None:
+            plug_environment()
+            points = entry_points(group=self.group)
+            self._entry_points = {p.name: p for p in points if p.name not in self.homes}
+        return self._entry_points
+
+
+def _module_of(thing: Any) -> str:
+    return str(thing.__module__)
