@@ -14,13 +14,13 @@ from analyses.result import Result
 from analyses.splits import Batches
 from analyses.trained import Trained
 from workbench.capabilities import NEEDED, Recorded, has
-from workbench.config import ConfigError, nearest
 from workbench.edits import Edit, Watch, parse_edits, patched_from, to_plain
 from workbench.instruments.finite import finite_hooks
 from workbench.kinds import worded_batch, worded_task
 from workbench.models.base import LatentModel
 from workbench.overview import state
 from workbench.runs import Run, load_run
+from workbench.settings.config import ConfigError, nearest
 from workbench.tasks import Task
 from workbench.tasks.batch import Batch
 

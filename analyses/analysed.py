@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from analyses.export import page
 from analyses.labels import literal
 from analyses.result import Result
-from workbench.files import FileError, make_folder, write_text
-from workbench.reading import is_file
+from workbench.settings.files import FileError, make_folder, write_text
+from workbench.settings.plain_json import is_file
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,10 +7,10 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from workbench.capabilities import Thinking
-from workbench.config import ConfigError
 from workbench.instruments.speaking import speak
 from workbench.kinds import THOUGHTS, worded_task
 from workbench.runs import Run, load_run
+from workbench.settings.config import ConfigError
 from workbench.tasks.worded.layout import Layout
 from workbench.tasks.worded.task import WordedTask
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 
 from analyses.names import ANALYSES
 from analyses.result import Result
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 
 Function = TypeVar("Function", bound=Callable[..., Result])
 On = Literal["hardest", "judged", "every", "run"]

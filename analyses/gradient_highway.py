@@ -13,11 +13,11 @@ from analyses.labels import loop_label
 from analyses.result import Result
 from analyses.spread import bootstrap
 from workbench.capabilities import Looped
-from workbench.config import ModelConfig
 from workbench.instruments import GradientByLoop
 from workbench.kinds import depth_model
 from workbench.models import family, model_config
 from workbench.models.fresh import fresh
+from workbench.settings.config import ModelConfig
 from workbench.tasks.batch import Batch
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from workbench.registry import Registry
+from workbench.settings.registry import Registry
 
 HOMES = {
     name: f"analyses.{name}"

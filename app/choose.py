@@ -9,12 +9,12 @@ from app.address import URL
 from app.session import Chosen
 from app.show import attempt, literal
 from app.upload import upload
-from workbench.config import nearest
-from workbench.devices import devices
 from workbench.edits import EDITS, parse_edits
-from workbench.reading import parse_json
-from workbench.recipe import recipe_names
 from workbench.runs import run_folders, where_runs_are
+from workbench.settings.config import nearest
+from workbench.settings.devices import devices
+from workbench.settings.plain_json import parse_json
+from workbench.settings.recipe import recipe_names
 
 AS_TRAINED = "as trained"
 MOST_LOOPS = 20

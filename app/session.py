@@ -20,8 +20,8 @@ from workbench.kinds import worded_task
 from workbench.models import FAMILIES
 from workbench.models.base import LatentModel
 from workbench.overview import overview, state
-from workbench.recipe import load_recipe
 from workbench.runs import Run, load_run
+from workbench.settings.recipe import load_recipe
 from workbench.tasks import TASKS
 from workbench.tasks.worded.layout import Layout
 from workbench.tasks.worded.problem import Problem

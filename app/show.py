@@ -11,7 +11,7 @@ from analyses import Analysed
 from analyses.export import image, page, why_no_image
 from app import session
 from app.session import Chosen
-from workbench.complaint import is_complaint
+from workbench.settings.errors import is_complaint
 
 CONFIG = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from benchmarks.bare import bare_twin
 from benchmarks.row import Row, ratio_row
 from benchmarks.timing import interleave
-from workbench.cache import LoopCache
+from workbench.hooks.cache import LoopCache
 from workbench.models import build_model, model_config
 from workbench.models.discoloop import DiscoLoop
 

@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.row import Row
 from benchmarks.timing import interleave, ratio
-from workbench.recipe import load_recipe
+from workbench.settings.recipe import load_recipe
 from workbench.training import Trainer
 
 RECIPE = "two-hop-small-discoloop"

@@ -8,10 +8,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from workbench import FAMILIES
-from workbench.config import LoopedConfig
 from workbench.hooks import HookPoint
 from workbench.models.depth import DepthModel
 from workbench.recurrence.base import Continue, Passage
+from workbench.settings.config import LoopedConfig
 
 
 class Inject(Continue):

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 from workbench import TASKS
-from workbench.config import StrictModel
+from workbench.settings.config import StrictModel
 from workbench.tasks.base import Task
 from workbench.tasks.batch import NONE, PAD, Batch
-from workbench.vocabulary import WordVocabulary
+from workbench.words.vocabulary import WordVocabulary
 
 
 class ModularSumConfig(StrictModel):

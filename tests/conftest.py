@@ -95,8 +95,8 @@ def speaker(build, world):
 @pytest.fixture(scope="session")
 def recipe():
     """Build a recipe of 6 steps on `world`; keyword arguments override groups' fields."""
-    from workbench.config import parse
-    from workbench.recipe import Recipe
+    from workbench.settings.config import parse
+    from workbench.settings.recipe import Recipe
 
     model = dict(family="discoloop", alpha="learned", d_model=16, n_heads=2, n_layers=1, d_mlp=32)
     groups = {
@@ -134,8 +134,8 @@ def page_folder(tmp_path_factory):
     """
     import shutil
 
-    from workbench.config import parse
-    from workbench.recipe import Recipe
+    from workbench.settings.config import parse
+    from workbench.settings.recipe import Recipe
     from workbench.training import train
 
     folder = tmp_path_factory.mktemp("page")

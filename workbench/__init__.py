@@ -9,7 +9,7 @@ from typing import Any
 _HOME = {
     "EDITS": "workbench.registries",
     "FAMILIES": "workbench.registries",
-    "LoopCache": "workbench.cache",
+    "LoopCache": "workbench.hooks.cache",
     "Run": "workbench.runs",
     "TASKS": "workbench.registries",
     "at_loop": "workbench.hooks",

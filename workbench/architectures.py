@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from einops import rearrange
 from torch import Tensor
 
-from workbench.config import Activation, ModelConfig, nearest
+from workbench.settings.config import Activation, ModelConfig, nearest
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig

@@ -21,9 +21,9 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import torch
 
-from workbench.files import FileError, read_dtypes, read_shapes, read_text, write_text
 from workbench.models import build_model, model_config
 from workbench.runs import STRANGER, Run, check_fits
+from workbench.settings.files import FileError, read_dtypes, read_shapes, read_text, write_text
 
 LAYOUT = re.compile(
     r"recipe\.yaml|history\.jsonl|model\.safetensors|card\.md|steps/\d+\.safetensors"

@@ -15,9 +15,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from workbench.cache import LoopCache
+    from workbench.hooks.cache import LoopCache
     from workbench.kinds import Kind
-    from workbench.tokenizer import Vocabulary
+    from workbench.words.tokenizer import Vocabulary
 
 
 @runtime_checkable

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from workbench.curriculum import chosen_step
-from workbench.files import write_text
 from workbench.history import read_history
 from workbench.models.base import LatentModel
-from workbench.recipe import Recipe
+from workbench.settings.files import write_text
+from workbench.settings.recipe import Recipe
 from workbench.tasks.base import Task
 
 

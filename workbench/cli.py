@@ -61,7 +61,7 @@ def runs(args: argparse.Namespace) -> None:
 
 def recipes(args: argparse.Namespace) -> None:
     """List the recipes that ship."""
-    from workbench.recipe import load_recipe, recipe_names
+    from workbench.settings.recipe import load_recipe, recipe_names
 
     for name in recipe_names():
         print(f"{name:32} {load_recipe(name).about}")
@@ -86,7 +86,7 @@ def tasks(args: argparse.Namespace) -> None:
 
 def train(args: argparse.Namespace) -> None:
     """Train a recipe; its measurements and weights land in --out as it goes."""
-    from workbench.recipe import load_recipe
+    from workbench.settings.recipe import load_recipe
 
     recipe = load_recipe(args.recipe, args.set)
     folder = args.out or Path("runs") / recipe.name
@@ -123,7 +123,7 @@ def evaluate(args: argparse.Namespace) -> None:
         return
     print(in_words(found, run.task.unit))
     if args.json:
-        from workbench.files import write_text
+        from workbench.settings.files import write_text
 
         write_text(Path(args.json), json.dumps(found))
         print(args.json)
@@ -157,7 +157,7 @@ def analyse(args: argparse.Namespace) -> None:
 
 def data(args: argparse.Namespace) -> None:
     """Print examples of a task, or of a run's own task, as JSON lines."""
-    from workbench.files import write_text
+    from workbench.settings.files import write_text
 
     task = _task(args)
     batch = task.batch(args.split or task.default_split, args.n, args.seed or 0)
@@ -170,8 +170,8 @@ def data(args: argparse.Namespace) -> None:
 
 
 def _task(args: argparse.Namespace) -> "Task":
-    from workbench.reading import is_file
     from workbench.runs import load_run, run_folders
+    from workbench.settings.plain_json import is_file
     from workbench.tasks import TASKS, build_task
 
     settings = _settings(args.set)
@@ -198,7 +198,7 @@ def app(args: argparse.Namespace) -> None:
 
 def _plug(modules: Sequence[str]) -> None:
     """Import plugins, here and in every process that this one starts."""
-    from workbench.registry import PLUGINS, plug
+    from workbench.settings.registry import PLUGINS, plug
 
     present = os.environ.get(PLUGINS, "")
     for module in modules:
@@ -212,7 +212,7 @@ def _plug(modules: Sequence[str]) -> None:
 
 def _settings(changes: Sequence[str]) -> dict[str, Any]:
     """Options from `k=v`, as YAML reads their values."""
-    from workbench.plain_yaml import parse_yaml
+    from workbench.settings.plain_yaml import parse_yaml
 
     settings = {}
     for change in changes:
@@ -228,14 +228,14 @@ def _edits(path: Path | None) -> Sequence[Any]:
     if path is None:
         return ()
     from workbench.edits import parse_edits
-    from workbench.files import read_text
-    from workbench.plain_yaml import parse_yaml
+    from workbench.settings.files import read_text
+    from workbench.settings.plain_yaml import parse_yaml
 
     return parse_edits(parse_yaml(read_text(path), str(path)))
 
 
 def _device(wanted: str | None) -> str:
-    from workbench.devices import best_device, check_device
+    from workbench.settings.devices import best_device, check_device
 
     return best_device() if wanted is None else check_device(wanted)
 
@@ -353,7 +353,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"workbench {args.verb}: stopped{further}", file=sys.stderr)
         return 130
     except Exception as error:
-        from workbench.complaint import is_complaint
+        from workbench.settings.errors import is_complaint
 
         if not is_complaint(error):
             traceback.print_exc()

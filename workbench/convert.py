@@ -10,9 +10,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from workbench.config import ModelConfig
 from workbench.models import family
 from workbench.models.base import LatentModel
+from workbench.settings.config import ModelConfig
 
 BUFFERS = ("mask", "IGNORE", "rotary_sin", "rotary_cos")
 SHARED = ("embed.", "pos_embed.", "blocks.", "ln_final.", "unembed.")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.recipe import CurriculumConfig
+from workbench.settings.recipe import CurriculumConfig
 from workbench.tasks.worded.layout import ALL, COT, NO_COT, Filler, Layout
 
 STAGED = ("coconut", "no_thought", "pause_as_thought")

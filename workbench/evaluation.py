@@ -8,7 +8,6 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from workbench.config import MOST_LOOPS, ConfigError
 from workbench.edits import Edit, Watch, patched_from, to_plain
 from workbench.instruments import read
 from workbench.instruments.finite import finite_hooks
@@ -17,6 +16,7 @@ from workbench.kinds import worded_batch, worded_task
 from workbench.models.depth import DepthModel
 from workbench.models.thought import ThoughtModel
 from workbench.runs import Run
+from workbench.settings.config import MOST_LOOPS, ConfigError
 from workbench.tasks import Task
 from workbench.tasks.batch import Batch
 from workbench.tasks.worded.batch import WordedBatch

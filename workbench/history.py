@@ -3,7 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from workbench.reading import fields_of, is_number, is_numbers, is_whole, json_lines, read_text
+from workbench.settings.plain_json import (
+    fields_of,
+    is_number,
+    is_numbers,
+    is_whole,
+    json_lines,
+    read_text,
+)
 
 NEEDED = {
     "step": (is_whole, "a whole number"),

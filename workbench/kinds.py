@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 
 if TYPE_CHECKING:
     from workbench.capabilities import Recorded
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from workbench.models.base import LatentModel
     from workbench.models.depth import DepthModel
     from workbench.models.thought import ThoughtModel
-    from workbench.recipe import TrainingConfig
     from workbench.runs import Run
+    from workbench.settings.recipe import TrainingConfig
     from workbench.tasks.base import Task
     from workbench.tasks.batch import Batch
     from workbench.tasks.worded.batch import WordedBatch

@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 from workbench.architectures import PretrainedError, architecture, listed, our_weights
-from workbench.config import ModelConfig
 from workbench.models import family as family_named
 from workbench.models import model_config
 from workbench.models.base import LatentModel
 from workbench.models.fresh import fresh
+from workbench.settings.config import ModelConfig
 from workbench.sources import find
-from workbench.tokenizer import PretrainedVocabulary
+from workbench.words.tokenizer import PretrainedVocabulary
 
 # What a family adds to a transformer, and no checkpoint of one holds: it starts as the family says
 OWN = ("recurrence.", "perception.")
@@ -52,7 +52,7 @@ def from_pretrained(
         gguf_file: Of a Hub repository or a folder with several, the GGUF file to read.
         device: Where the model goes.
         dtype: Of its weights.
-        add_tokens: Tokens to add to the tokenizer, such as `workbench.tokenizer.SPECIALS`; the
+        add_tokens: Tokens to add to the tokenizer, such as `words.tokenizer.SPECIALS`; the
             embedding, and the unembedding of an untied model, get a row for each. A row starts as
             the mean of all others, with noise of a tenth of their spread.
         tokens_like: A token as which the added ones start instead; CoCoNuT's are like "<<".

@@ -6,13 +6,13 @@ Nothing is imported here; a name's module is when the name is first looked up.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from workbench.registry import Registry
+from workbench.settings.registry import Registry
 
 if TYPE_CHECKING:
-    from workbench.config import LoopedConfig
     from workbench.edits.base import Edit
     from workbench.models.base import LatentModel
     from workbench.recurrence.base import Recurrence
+    from workbench.settings.config import LoopedConfig
     from workbench.tasks.base import Task
 
 
@@ -37,8 +37,8 @@ class Families(Registry[type["LatentModel"]]):
         Raises:
             ConfigError: There is such a family.
         """
-        from workbench.config import LoopedConfig
         from workbench.models.depth import DepthModel
+        from workbench.settings.config import LoopedConfig
 
         def make_recurrence(model: DepthModel) -> "Recurrence":
             return make(model.cfg)

@@ -12,14 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbench.config import ConfigError, nearest
 from workbench.curriculum import chosen_step
-from workbench.files import FileError, count_numbers, kept_hash, read_dtypes, read_tensors
 from workbench.history import read_history
 from workbench.models import build_model, model_config
 from workbench.models.base import LatentModel
-from workbench.reading import is_file
-from workbench.recipe import Recipe, load_recipe
+from workbench.settings.config import ConfigError, nearest
+from workbench.settings.files import FileError, count_numbers, kept_hash, read_dtypes, read_tensors
+from workbench.settings.plain_json import is_file
+from workbench.settings.recipe import Recipe, load_recipe
 from workbench.tasks import Task, task_from
 
 SHIPPED = Path(__file__).parent.parent / "checkpoints"

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from workbench.architectures import PretrainedError, listed
-from workbench.config import nearest
 from workbench.gguf_head import GgufHead, read_head
-from workbench.tokenizer import PretrainedVocabulary
+from workbench.settings.config import nearest
+from workbench.words.tokenizer import PretrainedVocabulary
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from analyses.report import report
-from workbench.files import write_text
+from workbench.settings.files import write_text
 
 torch.set_num_threads(1)
 target = Path(sys.argv[1])

@@ -7,8 +7,8 @@ import streamlit as st
 from app import choose, session
 from app.show import attempt, literal, tiles
 from app.upload import upload
-from workbench.reading import read_text
 from workbench.runs import run_folders
+from workbench.settings.plain_json import read_text
 
 st.title("Runs")
 st.caption("Models trained here or shipped, with their accuracy at the last measurement.")

@@ -24,8 +24,8 @@ training: {steps: 6, batch_size: 32}
 @pytest.fixture(scope="session")
 def make_run(tmp_path_factory):
     """Train a family for six steps; each family once a session."""
-    from workbench.recipe import load_recipe
     from workbench.runs import load_run
+    from workbench.settings.recipe import load_recipe
     from workbench.training import train
 
     made = {}
@@ -55,8 +55,8 @@ training: {steps: 6, batch_size: 32, loops: [2, 3], measure: {every: 3, n: 20},
 @pytest.fixture(scope="session")
 def make_graph_run(tmp_path_factory):
     """Train a depth-recurrent model on graphs for six steps, once a session."""
-    from workbench.recipe import load_recipe
     from workbench.runs import load_run
+    from workbench.settings.recipe import load_recipe
     from workbench.training import train
 
     made = []
@@ -88,8 +88,8 @@ training:
 @pytest.fixture(scope="session")
 def make_thinking_run(tmp_path_factory):
     """Train a model that thinks for six steps; each family once a session."""
-    from workbench.recipe import load_recipe
     from workbench.runs import load_run
+    from workbench.settings.recipe import load_recipe
     from workbench.training import train
 
     made = {}
@@ -159,8 +159,8 @@ training: {steps: 8, batch_size: 16, measure: {every: 2, n: 10},
 @pytest.fixture(scope="session")
 def make_staged_run(tmp_path_factory):
     """Train a model that thinks for eight steps, two a stage; each kind once a session."""
-    from workbench.recipe import load_recipe
     from workbench.runs import load_run
+    from workbench.settings.recipe import load_recipe
     from workbench.training import train
 
     made = {}
@@ -187,8 +187,8 @@ def plant_words(make_staged_run, tmp_path):
 
     import torch
 
-    from workbench.files import write_tensors
     from workbench.runs import load_run
+    from workbench.settings.files import write_tensors
 
     wide = ("model.d_model=128", "model.n_layers=1", "model.tie_embeddings=false")
 

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from workbench.capabilities import Looped
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 from workbench.tasks.batch import Batch
 
 

@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
-from workbench.config import ConfigError
-from workbench.files import FileError, read_tensors, write_tensors
 from workbench.instruments import read
 from workbench.instruments.finite import finite_hooks
 from workbench.runs import load_run
+from workbench.settings.config import ConfigError
+from workbench.settings.files import FileError, read_tensors, write_tensors
 
 HALVES = (torch.bfloat16, torch.float16)
 

@@ -67,7 +67,7 @@ def test_runs_of_one_recipe_have_a_mean_and_a_deviation(plant_words, always, wor
 
 def test_a_run_beside_itself_is_refused(make_staged_run):
     from analyses import analyse
-    from workbench.config import ConfigError
+    from workbench.settings.config import ConfigError
 
     run = make_staged_run()
     with pytest.raises(ConfigError, match="the run run is named twice"):
@@ -76,7 +76,7 @@ def test_a_run_beside_itself_is_refused(make_staged_run):
 
 def test_runs_that_loop_are_refused(make_run):
     from analyses import analyse
-    from workbench.config import ConfigError
+    from workbench.settings.config import ConfigError
 
     with pytest.raises(ConfigError, match="run is on two_hop, not on worded problems"):
         analyse("compare", make_run("looped"))
@@ -123,7 +123,7 @@ def test_a_history_is_taken_at_its_best(staged):
 
 def test_a_history_without_stages_is_refused_in_a_sentence(staged):
     from analyses import analyse
-    from workbench.config import ConfigError
+    from workbench.settings.config import ConfigError
 
     with pytest.raises(ConfigError, match="keeps weights of no step that was measured on valid"):
         analyse("stage_curve", staged([(0, 1, 0.9)]))

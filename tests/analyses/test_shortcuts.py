@@ -7,7 +7,7 @@ import torch
 from analyses import analyse, shortcuts
 from analyses.shortcuts import ALL, MAJORITY, versions_of
 from workbench.cli import main
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 from workbench.tasks import build_task
 from workbench.tasks.prosqa import Prosqa
 

@@ -235,8 +235,8 @@ def test_a_removed_gate_stays_shut_when_training_starts_from_open_ones(make_thin
 
 
 def test_there_are_three_gates_to_remove(make_thinking_run):
-    from workbench.config import ConfigError
     from workbench.models import model_config
+    from workbench.settings.config import ConfigError
 
     shape = make_thinking_run("agclr").recipe.model
     with pytest.raises(ConfigError, match="shut.0='reed': Input should be 'read', 'forget' or"):

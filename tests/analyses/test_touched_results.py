@@ -2,8 +2,8 @@
 
 import pytest
 
-from workbench.config import ConfigError
 from workbench.edits import parse_edits
+from workbench.settings.config import ConfigError
 
 ATTN = "blocks.0.hook_attn_out"
 

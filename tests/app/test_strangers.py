@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from workbench.archive import check_run, unpack_run
-from workbench.complaint import is_complaint
-from workbench.files import FileError
 from workbench.runs import STRANGER, load_run
+from workbench.settings.errors import is_complaint
+from workbench.settings.files import FileError
 
 APP = Path(__file__).parents[2] / "app" / "streamlit_app.py"
 BROKEN = {

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from workbench.cache import UnknownHook
 from workbench.hooks import at_loop, at_position
+from workbench.hooks.cache import UnknownHook
 
 K = 3
 TOKENS = torch.tensor([[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from workbench.pretrained import from_pretrained
-from workbench.tokenizer import SPECIALS
+from workbench.words.tokenizer import SPECIALS
 
 TEXTS = [
     "The capital of France is",

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.archive import unpack_run
-from workbench.complaint import is_complaint
 from workbench.edits import parse_edits
 from workbench.history import read_history
-from workbench.plain_yaml import parse_yaml
-from workbench.reading import json_lines, parse_json, read_text
-from workbench.recipe import load_recipe
 from workbench.runs import load_run
+from workbench.settings.errors import is_complaint
+from workbench.settings.plain_json import json_lines, parse_json, read_text
+from workbench.settings.plain_yaml import parse_yaml
+from workbench.settings.recipe import load_recipe
 from workbench.tasks.worded.gsm8k import load_gsm8k
 from workbench.tasks.worded.hotpotqa import load_hotpotqa
 from workbench.tasks.worded.prosqa import load_prosqa

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from workbench.archive import check_run, unpack_run
-from workbench.config import ConfigError
-from workbench.files import FileError, read_tensors, write_tensors
 from workbench.runs import load_run
+from workbench.settings.config import ConfigError
+from workbench.settings.files import FileError, read_tensors, write_tensors
 from workbench.training import train
 
 PARTS = ("recipe.yaml", "history.jsonl", "model.safetensors", "card.md", "steps/*.safetensors")

@@ -2,8 +2,8 @@ import pytest
 import torch
 from transformer_lens import ActivationCache
 
-from workbench.cache import UnknownHook
 from workbench.hooks import at_loop
+from workbench.hooks.cache import UnknownHook
 
 TOKENS = torch.tensor([[1, 2, 3, 4], [5, 6, 7, 8]])
 ATTN, POST = "blocks.0.hook_attn_out", "recurrence.hook_state_post"

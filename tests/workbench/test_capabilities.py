@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from workbench.capabilities import Decoding, Iterated, Looped, Recorded, Thinking, has
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 
 
 class Wrapped:

@@ -1,8 +1,8 @@
 import pytest
 
-from workbench.complaint import is_complaint
-from workbench.config import nearest
-from workbench.files import read_tensors
+from workbench.settings.config import nearest
+from workbench.settings.errors import is_complaint
+from workbench.settings.files import read_tensors
 from workbench.training.measure import headline
 
 

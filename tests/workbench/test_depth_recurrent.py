@@ -5,11 +5,11 @@ import torch
 
 from workbench.components.perception import PERCEPTIONS
 from workbench.components.readout import READOUTS
-from workbench.config import ConfigError
 from workbench.models import build_model, model_config
 from workbench.recurrence.base import Embedding, Passage
 from workbench.recurrence.halting import AdaptiveHalting, Halt
 from workbench.recurrence.update import LoopEmbed
+from workbench.settings.config import ConfigError
 
 PRE, POST = "recurrence.hook_state_pre", "recurrence.hook_state_post"
 GATE, EMBED = "recurrence.gate.hook_post", "recurrence.hook_loop_embed"

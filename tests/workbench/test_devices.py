@@ -1,6 +1,6 @@
 import pytest
 
-from workbench.devices import best_device, check_device, devices
+from workbench.settings.devices import best_device, check_device, devices
 
 
 def test_the_processor_is_always_there_and_comes_last():

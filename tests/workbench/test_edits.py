@@ -4,9 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from workbench.cache import UnknownHook
-from workbench.config import ConfigError
 from workbench.edits import EDITS, edit_hooks, parse_edits, to_plain
+from workbench.hooks.cache import UnknownHook
+from workbench.settings.config import ConfigError
 from workbench.tasks import build_task
 
 POST, PRE = "recurrence.hook_state_post", "recurrence.hook_state_pre"

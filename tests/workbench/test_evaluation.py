@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from workbench.config import ConfigError
 from workbench.edits import parse_edits
 from workbench.evaluation import evaluate, in_words, wilson
+from workbench.settings.config import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ training: {steps: 1, batch_size: 4, measure: {n: 2},
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run that thinks two thoughts."""
-    from workbench.recipe import load_recipe
     from workbench.runs import load_run
+    from workbench.settings.recipe import load_recipe
     from workbench.training import train
 
     folder = tmp_path_factory.mktemp("thinking")
@@ -119,8 +119,8 @@ def test_what_does_not_fit_a_run_that_thinks_is_refused(run, options, sentence):
 def test_hotpotqas_overlap_stands_beside_its_accuracy(tmp_path):
     from pathlib import Path
 
-    from workbench.recipe import load_recipe
     from workbench.runs import load_run
+    from workbench.settings.recipe import load_recipe
     from workbench.training import train
 
     data = Path(__file__).parents[1] / "data" / "worded" / "hotpotqa_invented.json"

@@ -5,11 +5,11 @@ import copy
 import pytest
 import torch
 
-from workbench.config import ConfigError
 from workbench.instruments import GradientByLoop
 from workbench.models import FAMILIES, build_model, family
 from workbench.models.depth import DepthModel
 from workbench.recurrence.base import Embedding, Passage
+from workbench.settings.config import ConfigError
 
 PRE, POST = "recurrence.hook_state_pre", "recurrence.hook_state_post"
 

@@ -3,7 +3,13 @@ import pickle
 import pytest
 import torch
 
-from workbench.files import FileError, count_numbers, read_tensors, write_tensors, write_text
+from workbench.settings.files import (
+    FileError,
+    count_numbers,
+    read_tensors,
+    write_tensors,
+    write_text,
+)
 
 TENSORS = {"a": torch.arange(6.0).view(2, 3), "b": torch.tensor(1, dtype=torch.int64)}
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from workbench.config import ModelConfig
 from workbench.convert import from_transformer_lens
 from workbench.models import build_model, model_config
+from workbench.settings.config import ModelConfig
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 CASES = sorted(path.stem for path in GOLDEN.glob("*.safetensors"))

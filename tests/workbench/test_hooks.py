@@ -3,8 +3,8 @@ import gc
 import pytest
 import torch
 
-from workbench.cache import UnknownHook
 from workbench.hooks import AtLoop, AtPosition, LoopClock, at_loop, at_position
+from workbench.hooks.cache import UnknownHook
 
 TOKENS = torch.tensor([[1, 2, 3, 4]])
 ATTN, POST = "blocks.0.hook_attn_out", "recurrence.hook_state_post"

@@ -1,7 +1,7 @@
 import pytest
 
-from workbench.config import ConfigError
-from workbench.plain_yaml import parse_yaml, write_yaml
+from workbench.settings.config import ConfigError
+from workbench.settings.plain_yaml import parse_yaml, write_yaml
 
 
 @pytest.mark.parametrize("text", ["1e-4", "1.e-4", "1.0e-4", "+1E-4", "0.0001"])

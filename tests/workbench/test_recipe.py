@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from workbench.config import ConfigError, parse
-from workbench.plain_yaml import parse_yaml
-from workbench.recipe import Recipe, load_recipe, recipe_names, versions
+from workbench.settings.config import ConfigError, parse
+from workbench.settings.plain_yaml import parse_yaml
+from workbench.settings.recipe import Recipe, load_recipe, recipe_names, versions
 from workbench.training.resolve import resolve
 
 DATA = Path(__file__).parents[1] / "data" / "worded"

@@ -7,9 +7,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from workbench import registry as registry_module
-from workbench.config import ConfigError
-from workbench.registry import Registry, plug
+from workbench.settings import registry as registry_module
+from workbench.settings.config import ConfigError
+from workbench.settings.registry import Registry, plug
 
 PLUGIN = '''"""Half the state goes on."""
 from workbench import FAMILIES

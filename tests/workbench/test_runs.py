@@ -5,11 +5,11 @@ import shutil
 import pytest
 import torch
 
-from workbench.config import ConfigError
 from workbench.evaluation import evaluate
-from workbench.files import FileError, read_tensors, write_tensors
 from workbench.overview import overview
 from workbench.runs import load_run, run_folders
+from workbench.settings.config import ConfigError
+from workbench.settings.files import FileError, read_tensors, write_tensors
 from workbench.training import train
 
 TOKENS = torch.tensor([[1, 13, 14]])
@@ -18,8 +18,8 @@ TOKENS = torch.tensor([[1, 13, 14]])
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A run of six steps, made once."""
-    from workbench.config import parse
-    from workbench.recipe import Recipe
+    from workbench.settings.config import parse
+    from workbench.settings.recipe import Recipe
 
     task = dict(n_entities=6, n_relations=4, out_degree=3, n_train=12, n_test_id=6, n_test_ood=6)
     model = dict(family="discoloop", d_model=16, n_heads=2, n_layers=1, d_mlp=32)

@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from workbench.config import ConfigError
 from workbench.edits import edit_hooks, parse_edits
+from workbench.settings.config import ConfigError
 from workbench.tasks.batch import Batch
 
 T = 10  # the token in whose places thoughts stand

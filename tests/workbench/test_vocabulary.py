@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from workbench.vocabulary import WordVocabulary
+from workbench.words.vocabulary import WordVocabulary
 
 WORDS = WordVocabulary(["<pad>", "A1", "r1", "r2"])
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from workbench.config import ConfigError
-from workbench.files import FileError, write_tensors, write_text
+from workbench.settings.config import ConfigError
+from workbench.settings.files import FileError, write_tensors, write_text
 from workbench.training.lock import RunLock
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +63,7 @@ def test_two_writers_at_once_leave_one_whole_file(tmp_path):
         writer.start()
     for writer in writers:
         writer.join()
-    from workbench.files import read_tensors
+    from workbench.settings.files import read_tensors
 
     assert len(read_tensors(path)["a"].unique()) == 1
     assert [*tmp_path.iterdir()] == [path]
@@ -83,7 +83,7 @@ def test_a_second_training_of_a_folder_is_refused_while_the_first_lives(tmp_path
 TRAIN = """
 import sys, time
 from pathlib import Path
-from workbench.recipe import load_recipe
+from workbench.settings.recipe import load_recipe
 from workbench.training import Trainer
 
 trainer = Trainer(load_recipe(sys.argv[1]), Path(sys.argv[2]), quiet=True)
@@ -143,7 +143,7 @@ def test_a_run_records_its_threads_and_says_so_when_another_number_goes_on(
 ):
     import shutil
 
-    from workbench.recipe import load_recipe
+    from workbench.settings.recipe import load_recipe
     from workbench.training import train
 
     assert load_recipe(made / "recipe.yaml").threads == torch.get_num_threads() == 1

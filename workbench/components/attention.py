@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from workbench.components.norm import RMSNorm
 from workbench.components.relative import RelativeBias
 from workbench.components.rotary import Angles, Rotary
-from workbench.config import ModelConfig
 from workbench.hooks import HookPoint, is_heard
+from workbench.settings.config import ModelConfig
 
 # Up to here sums over broadcast products are faster than matrix products this small: of 512
 # questions of three tokens by 1.8. Questions of the symbolic tasks are that short.

@@ -8,8 +8,8 @@ from workbench.components.attention import Context
 from workbench.components.grouped import attention
 from workbench.components.mlp import mlp
 from workbench.components.norm import norm
-from workbench.config import ModelConfig
 from workbench.hooks import HookPoint
+from workbench.settings.config import ModelConfig
 
 
 class Block(nn.Module):

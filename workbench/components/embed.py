@@ -5,8 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from workbench.config import ModelConfig
 from workbench.hooks import HookPoint
+from workbench.settings.config import ModelConfig
 
 
 class Embed(nn.Module):

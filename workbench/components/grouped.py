@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from workbench.components.attention import Attention
-from workbench.config import ModelConfig
+from workbench.settings.config import ModelConfig
 
 
 def _for_each_head(name: str) -> Any:

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from workbench.components.attention import Context, causal
 from workbench.components.mlp import ACTIVATIONS
 from workbench.components.norm import norm
-from workbench.config import ModelConfig
 from workbench.hooks import HookPoint
+from workbench.settings.config import ModelConfig
 
 
 class MessageBlock(nn.Module):

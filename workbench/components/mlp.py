@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from workbench.config import Activation, ModelConfig
 from workbench.hooks import HookPoint
+from workbench.settings.config import Activation, ModelConfig
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,

@@ -5,8 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from workbench.config import ModelConfig
 from workbench.hooks import HookPoint, is_heard
+from workbench.settings.config import ModelConfig
 
 
 class LayerNorm(nn.Module):

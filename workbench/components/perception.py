@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from workbench.components.attention import Context, context, real_positions
 from workbench.components.norm import LayerNorm
-from workbench.config import ModelConfig
 from workbench.hooks import HookPoint
+from workbench.settings.config import ModelConfig
 
 Inputs = Mapping[str, Tensor]
 

@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from workbench.config import ModelConfig
 from workbench.hooks import HookPoint
+from workbench.settings.config import ModelConfig
 
 
 class YesNo(nn.Module, ABC):

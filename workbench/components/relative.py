@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from workbench.config import ModelConfig
+from workbench.settings.config import ModelConfig
 
 
 class RelativeBias(nn.Module):

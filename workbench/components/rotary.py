@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from workbench.config import ModelConfig, RotaryScaling
+from workbench.settings.config import ModelConfig, RotaryScaling
 
 
 class Angles(NamedTuple):

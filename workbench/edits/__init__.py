@@ -20,7 +20,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from workbench.capabilities import Recorded
-from workbench.config import ConfigError, nearest
 from workbench.edits.base import CompiledHooks, Edit
 from workbench.edits.between import Realign, Skip
 from workbench.edits.mix import Mix
@@ -29,6 +28,7 @@ from workbench.edits.patch import Patch
 from workbench.edits.touch import Watch
 from workbench.edits.values import Add, Clamp, Freeze, Mean, Scale, Zero
 from workbench.registries import EDITS
+from workbench.settings.config import ConfigError, nearest
 from workbench.tasks.batch import Batch
 
 __all__ = [

@@ -9,12 +9,12 @@ from pydantic import model_validator
 from torch import Tensor
 
 from workbench.capabilities import Recorded
-from workbench.config import ConfigError, StrictModel
 from workbench.edits.firing import Change, Firing, SequenceHook, where
 from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop
 from workbench.kinds import depth_model, thought_model
 from workbench.models.depth import DepthModel
 from workbench.models.thought import ThoughtModel
+from workbench.settings.config import ConfigError, StrictModel
 from workbench.tasks.batch import Batch
 
 STATE_IN = "recurrence.hook_state_in"

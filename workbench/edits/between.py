@@ -7,7 +7,6 @@ from torch import Tensor
 
 from workbench.capabilities import Recorded
 from workbench.components.norm import rms_normalize
-from workbench.config import ConfigError
 from workbench.edits.base import (
     STATE_IN,
     STATE_POST,
@@ -22,6 +21,7 @@ from workbench.hooks import HookPoint, at_loop, loop_of
 from workbench.models.depth import DepthModel
 from workbench.recurrence.phi import Phi
 from workbench.registries import EDITS
+from workbench.settings.config import ConfigError
 from workbench.tasks.batch import Batch
 
 

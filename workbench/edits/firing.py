@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from workbench.config import ConfigError
 from workbench.hooks import PER_QUERY, HookPoint, LoopClock
-from workbench.models.passes import Passes
+from workbench.hooks.passes import Passes
+from workbench.settings.config import ConfigError
 
 
 @dataclass(frozen=True, eq=False)

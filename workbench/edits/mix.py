@@ -6,10 +6,10 @@ from pydantic import model_validator
 from torch import Tensor
 
 from workbench.capabilities import Recorded
-from workbench.config import ConfigError
 from workbench.edits.base import THOUGHT, CompiledHooks, Edit, most_thoughts, thinking
 from workbench.hooks import HookPoint, loop_of
 from workbench.registries import EDITS
+from workbench.settings.config import ConfigError
 from workbench.tasks.batch import Batch
 
 

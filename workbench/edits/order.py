@@ -11,10 +11,10 @@ from pydantic import model_validator
 from torch import Tensor
 
 from workbench.capabilities import Recorded
-from workbench.config import ConfigError
 from workbench.edits.base import LOOP_EMBED, CompiledHooks, Edit, looping
 from workbench.hooks import HookPoint, loop_of
 from workbench.registries import EDITS
+from workbench.settings.config import ConfigError
 from workbench.tasks.batch import Batch
 
 

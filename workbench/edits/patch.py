@@ -7,12 +7,12 @@ from pydantic import model_validator
 from torch import Tensor
 
 from workbench.capabilities import Recorded
-from workbench.config import ConfigError
 from workbench.edits.base import CompiledHooks, Edit, acting, columns_of
 from workbench.edits.firing import Firing
 from workbench.edits.source import Source, shown
 from workbench.hooks import PER_QUERY
 from workbench.registries import EDITS
+from workbench.settings.config import ConfigError
 from workbench.tasks.batch import Batch
 
 

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from workbench.capabilities import Recorded
-from workbench.config import ConfigError
 from workbench.edits.base import real_tokens
 from workbench.edits.firing import Firing
 from workbench.hooks import PER_QUERY, LoopClock
+from workbench.hooks.passes import Passes
 from workbench.kinds import thought_model
-from workbench.models.passes import Passes
+from workbench.settings.config import ConfigError
 from workbench.tasks.batch import Batch
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
-from workbench.config import ConfigError
 from workbench.edits.firing import SequenceHook
 from workbench.hooks import PER_QUERY, AtLoop, HookFn, HookPoint, LoopClock
+from workbench.settings.config import ConfigError
 
 if TYPE_CHECKING:
     from workbench.capabilities import Recorded

@@ -7,7 +7,6 @@ from pydantic import model_validator
 from torch import Tensor
 
 from workbench.capabilities import Recorded
-from workbench.config import ConfigError
 from workbench.edits.base import (
     CompiledHooks,
     Edit,
@@ -18,6 +17,7 @@ from workbench.edits.base import (
 from workbench.edits.firing import Firing, where
 from workbench.hooks import PER_QUERY, HookPoint, loop_of
 from workbench.registries import EDITS
+from workbench.settings.config import ConfigError
 from workbench.tasks.batch import Batch
 
 

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from workbench.capabilities import Recorded
-from workbench.config import ConfigError
 from workbench.hooks import HookPoint
 from workbench.models.base import Hooks
+from workbench.settings.config import ConfigError
 
 PLACES = {
     "recurrence.hook_state_post": "the state after loop",

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.config import ConfigError, ModelConfig, parse
 from workbench.models.base import LatentModel
 from workbench.models.fresh import fresh
 from workbench.registries import FAMILIES
+from workbench.settings.config import ConfigError, ModelConfig, parse
 
 __all__ = ["FAMILIES", "LatentModel", "build_model", "family", "model_config"]
 _CLASSES = {

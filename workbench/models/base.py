@@ -10,13 +10,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from workbench.cache import LoopCache, PosSlice, Recorder, UnknownHook
 from workbench.components.block import Block
 from workbench.components.embed import Embed, PosEmbed, TiedUnembed, Unembed
 from workbench.components.norm import norm
 from workbench.components.perception import PERCEPTIONS
 from workbench.components.readout import READOUTS
-from workbench.config import ConfigError, ModelConfig, nearest
 from workbench.hooks import (
     AtLoop,
     BackwardAtLoop,
@@ -25,10 +23,12 @@ from workbench.hooks import (
     LoopClock,
     NamesFilter,
 )
+from workbench.hooks.cache import LoopCache, PosSlice, Recorder, UnknownHook
 from workbench.kinds import Kind
 from workbench.models.fresh import fresh
 from workbench.models.names import NamedModel
-from workbench.tokenizer import Vocabulary
+from workbench.settings.config import ConfigError, ModelConfig, nearest
+from workbench.words.tokenizer import Vocabulary
 
 Hooks = Sequence[tuple[str | Callable[[str], bool], Callable[..., Any]]]
 

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from workbench.components.attention import Context
 from workbench.components.norm import rms_normalize
-from workbench.config import ModelConfig, nearest
 from workbench.kinds import LOOPS
 from workbench.models.base import LatentModel
 from workbench.models.inputs import check_range, need
 from workbench.recurrence.base import Embedding, Passage, Recurrence
+from workbench.settings.config import ModelConfig, nearest
 
 
 class DepthModel(LatentModel):

@@ -2,11 +2,11 @@
 
 from pydantic import model_validator
 
-from workbench.config import ConfigError, LoopedConfig
 from workbench.models.depth import DepthModel
 from workbench.recurrence.base import Recurrence
 from workbench.recurrence.update import Beyond, GatedUpdate, LoopEmbed, UpdateGate
 from workbench.registries import FAMILIES
+from workbench.settings.config import ConfigError, LoopedConfig
 
 
 class LoopTableConfig(LoopedConfig):

@@ -3,10 +3,10 @@
 from torch import nn
 
 from workbench.components.message import MessageBlock
-from workbench.config import ModelConfig
 from workbench.models.depth import DepthModel
 from workbench.recurrence.base import Continue, Recurrence
 from workbench.registries import FAMILIES
+from workbench.settings.config import ModelConfig
 
 
 class GnnConfig(ModelConfig):

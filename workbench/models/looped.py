@@ -1,9 +1,9 @@
 """The plain looped transformer: the state goes on unchanged."""
 
-from workbench.config import LoopedConfig
 from workbench.models.depth import DepthModel
 from workbench.recurrence.base import Continue, Recurrence
 from workbench.registries import FAMILIES
+from workbench.settings.config import LoopedConfig
 
 
 @FAMILIES.register("looped")

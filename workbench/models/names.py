@@ -10,9 +10,9 @@ from transformer_lens import FactoredMatrix
 
 from workbench.components.embed import Embed, PosEmbed, TiedUnembed, Unembed
 from workbench.components.readout import YesNo
-from workbench.config import ModelConfig
 from workbench.hooks import HookedRootModule
-from workbench.tokenizer import Vocabulary
+from workbench.settings.config import ModelConfig
+from workbench.words.tokenizer import Vocabulary
 
 
 class NamedModel(HookedRootModule):

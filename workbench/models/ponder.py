@@ -2,12 +2,12 @@
 
 from pydantic import model_validator
 
-from workbench.config import LoopedConfig
 from workbench.models.depth import DepthModel
 from workbench.recurrence.base import Recurrence
 from workbench.recurrence.discrete import Reembed
 from workbench.recurrence.phi import Decoding, Phi
 from workbench.registries import FAMILIES
+from workbench.settings.config import LoopedConfig
 
 
 class PhiConfig(LoopedConfig):

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from workbench.components.attention import Context, KeyValues
-from workbench.models.passes import Passes
+from workbench.hooks.passes import Passes
 
 if TYPE_CHECKING:
     from workbench.models.thought import ThoughtModel

@@ -13,16 +13,16 @@ from jaxtyping import Float, Int
 from pydantic import model_validator
 from torch import Tensor
 
-from workbench.cache import PosSlice, Recorder
 from workbench.components.attention import Context
-from workbench.config import ModelConfig
+from workbench.hooks.cache import PosSlice, Recorder
+from workbench.hooks.pass_recorder import PassRecorder
+from workbench.hooks.passes import Passes, plan_passes
 from workbench.kinds import THOUGHTS
 from workbench.models.base import LatentModel
 from workbench.models.inputs import check_range
-from workbench.models.pass_recorder import PassRecorder
-from workbench.models.passes import Passes, plan_passes
 from workbench.models.thinking import Thinking
 from workbench.recurrence.thought import ThoughtRecurrence
+from workbench.settings.config import ModelConfig
 
 
 class ThoughtConfig(ModelConfig):

@@ -1,9 +1,9 @@
 """The baseline without recurrence: `n_layers` untied layers, run once."""
 
-from workbench.config import ModelConfig
 from workbench.models.depth import DepthModel
 from workbench.recurrence.base import Continue, Recurrence
 from workbench.registries import FAMILIES
+from workbench.settings.config import ModelConfig
 
 
 class TransformerConfig(ModelConfig):

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.config import ConfigError, StrictModel, parse
 from workbench.registries import TASKS
+from workbench.settings.config import ConfigError, StrictModel, parse
 from workbench.tasks.base import Task
 
 MOST = 10_000_000  # of any size

@@ -12,15 +12,15 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from workbench.config import ConfigError, StrictModel, nearest
 from workbench.kinds import LOOPS, Kind
+from workbench.settings.config import ConfigError, StrictModel, nearest
 from workbench.tasks.batch import Batch
-from workbench.tokenizer import Vocabulary
+from workbench.words.tokenizer import Vocabulary
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
 
-    from workbench.recipe import CurriculumConfig
+    from workbench.settings.recipe import CurriculumConfig
 
 Self = TypeVar("Self", bound="Task")
 

@@ -55,7 +55,7 @@ from workbench.tasks.expressions import (
     twins,
     uniform,
 )
-from workbench.vocabulary import WordVocabulary
+from workbench.words.vocabulary import WordVocabulary
 
 CLS = 1
 HELD = 3  # outer levels that twins share at most; deeper, twins become rare

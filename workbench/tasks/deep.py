@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Int, Num
 from pydantic import model_validator
 
-from workbench.config import StrictModel
+from workbench.settings.config import StrictModel
 from workbench.tasks.base import Task
 from workbench.tasks.batch import Batch, DeepBatch
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from workbench.config import nearest
+from workbench.settings.config import nearest
 
 FURTHEST = 12  # generations that have a word
 

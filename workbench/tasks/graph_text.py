@@ -5,7 +5,7 @@ import string
 import numpy as np
 from jaxtyping import Bool
 
-from workbench.config import nearest
+from workbench.settings.config import nearest
 
 LETTERS = string.ascii_uppercase
 FORM = "a question reads like 'A>B B>C D>E : A C'"

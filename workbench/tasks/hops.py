@@ -22,11 +22,11 @@ import torch
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from workbench.config import StrictModel
 from workbench.registries import TASKS
+from workbench.settings.config import StrictModel
 from workbench.tasks.base import Task
 from workbench.tasks.batch import NONE, PAD, Batch, HopBatch
-from workbench.vocabulary import WordVocabulary
+from workbench.words.vocabulary import WordVocabulary
 
 Ints = NDArray[np.int64]
 COUNT = {1: "one", 2: "two", 3: "three"}

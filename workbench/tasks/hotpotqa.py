@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from workbench.files import write_text
 from workbench.registries import TASKS
+from workbench.settings.files import write_text
 from workbench.tasks.worded.file_task import FileTask, FileTaskConfig
 from workbench.tasks.worded.hotpotqa import hotpotqa_problems, load_hotpotqa
 from workbench.tasks.worded.problem import Problem

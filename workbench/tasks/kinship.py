@@ -68,7 +68,7 @@ from workbench.tasks.stories import (
     parse,
     write,
 )
-from workbench.vocabulary import WordVocabulary
+from workbench.words.vocabulary import WordVocabulary
 
 SPARE = 50  # one row in so many is drawn in excess, lest some be equal
 ATTEMPTS = 5

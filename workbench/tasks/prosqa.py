@@ -29,7 +29,7 @@ from workbench.tasks.worded.prosqa_question import read_question
 from workbench.tasks.worded.prosqa_shortcuts import entity_blind_features, target_first
 from workbench.tasks.worded.scoring import Score, score_prosqa
 from workbench.tasks.worded.task import WordedConfig, WordedTask, word_vocabulary
-from workbench.vocabulary import WordVocabulary
+from workbench.words.vocabulary import WordVocabulary
 
 GLUE = ("Every", "is", "a", "an", "Is", "or", ".", "?")
 SPLITS = ("train", "valid", "test", "test_swapped")

@@ -41,8 +41,8 @@ import torch
 from jaxtyping import Int
 from pydantic import model_validator
 
-from workbench.config import StrictModel
 from workbench.registries import TASKS
+from workbench.settings.config import StrictModel
 from workbench.tasks.base import Task
 from workbench.tasks.batch import PAD, Batch, GraphBatch
 from workbench.tasks.graph_text import LETTERS, parse_graph, write_graph
@@ -57,7 +57,7 @@ from workbench.tasks.graphs import (
 )
 from workbench.tasks.lettering import Letters, letter
 from workbench.tasks.rules import Rule, fit_rule
-from workbench.vocabulary import WordVocabulary
+from workbench.words.vocabulary import WordVocabulary
 
 WIDEST = 20  # nodes of the largest graph
 Rows = Int[np.ndarray, " row"]

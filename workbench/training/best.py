@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from workbench.files import read_tensors, write_tensors
+from workbench.settings.files import read_tensors, write_tensors
 
 BEST = "best.safetensors"  # of the stage that training is in, in full precision
 

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workbench.config import ConfigError
 from workbench.curriculum import Curriculum
 from workbench.kinds import worded_batch
 from workbench.models.depth import DepthModel
 from workbench.models.thought import ThoughtModel
-from workbench.recipe import TrainingConfig
+from workbench.settings.config import ConfigError
+from workbench.settings.recipe import TrainingConfig
 from workbench.tasks.base import Task
 from workbench.tasks.batch import Batch
 from workbench.tasks.worded.batch import WordedBatch

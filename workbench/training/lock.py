@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 
 try:
     import fcntl

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from workbench.hooks import HookPoint
 from workbench.models.depth import DepthModel
-from workbench.recipe import ObjectiveConfig
 from workbench.recurrence.halting import PONDER
+from workbench.settings.recipe import ObjectiveConfig
 from workbench.tasks.batch import Batch
 
 

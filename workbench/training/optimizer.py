@@ -5,7 +5,7 @@ import math
 import torch
 
 from workbench.models.base import LatentModel
-from workbench.recipe import OptimizerConfig
+from workbench.settings.recipe import OptimizerConfig
 
 EMBEDDINGS = ("W_E", "W_pos", "W_U", "W_loop", "W_role")
 

@@ -10,7 +10,7 @@ from workbench.instruments.flops import forward_flops
 from workbench.models import build_model, model_config
 from workbench.models.depth import DepthModel
 from workbench.models.thought import ThoughtModel
-from workbench.recipe import Recipe, TrainingConfig
+from workbench.settings.recipe import Recipe, TrainingConfig
 from workbench.tasks import Task
 from workbench.tasks.worded.task import WordedTask
 from workbench.training.lessons import WordedLessons

@@ -6,10 +6,10 @@ import torch
 
 from workbench.components.perception import PERCEPTIONS
 from workbench.components.readout import READOUTS
-from workbench.config import ConfigError, ModelConfig, nearest
 from workbench.models import FAMILIES, family, model_config
 from workbench.models.base import part
-from workbench.recipe import Recipe, commit, versions
+from workbench.settings.config import ConfigError, ModelConfig, nearest
+from workbench.settings.recipe import Recipe, commit, versions
 from workbench.tasks import Task, task_from
 from workbench.training.start import PRETRAINED, start_shape
 

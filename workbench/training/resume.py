@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workbench.files import FileError, read_tensors, read_text, write_tensors, write_text
-from workbench.reading import fields_of, parse_json
+from workbench.settings.files import FileError, read_tensors, read_text, write_tensors, write_text
+from workbench.settings.plain_json import fields_of, parse_json
 
 FOLDER = "resume"
 NEEDED = {

@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbench.config import ModelConfig
 from workbench.models.base import LatentModel
 from workbench.pretrained import from_pretrained, pretrained_shape
 from workbench.runs import check_fits, load_run
-from workbench.tokenizer import SPECIALS, PretrainedVocabulary, Vocabulary
+from workbench.settings.config import ModelConfig
+from workbench.words.tokenizer import SPECIALS, PretrainedVocabulary, Vocabulary
 
 PRETRAINED = "pretrained:"  # before a Hub id, a folder or a GGUF file
 POSITIONS = {"W_pos": 0, "b": 1}  # tables by position or distance, and their axis

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from workbench.config import ConfigError, nearest
+from workbench.settings.config import ConfigError, nearest
 from workbench.tasks.base import Task
 from workbench.tasks.batch import Batch
 

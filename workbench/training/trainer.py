@@ -23,12 +23,19 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from workbench.card import write_card
-from workbench.config import ConfigError
-from workbench.files import FileError, make_folder, write_tensors, write_text
 from workbench.instruments import GradientByLoop
 from workbench.models import build_model, model_config
-from workbench.reading import fields_of, is_file, is_number, is_whole, json_lines, read_text
-from workbench.recipe import Recipe, SaveConfig, load_recipe
+from workbench.settings.config import ConfigError
+from workbench.settings.files import FileError, make_folder, write_tensors, write_text
+from workbench.settings.plain_json import (
+    fields_of,
+    is_file,
+    is_number,
+    is_whole,
+    json_lines,
+    read_text,
+)
+from workbench.settings.recipe import Recipe, SaveConfig, load_recipe
 from workbench.tasks.batch import Batch
 from workbench.training.best import BestSteps, write_half
 from workbench.training.lock import RunLock

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from workbench.components.rotary import Rotary, frequencies
-from workbench.config import RotaryScaling
+from workbench.settings.config import RotaryScaling
 
 
 def test_pairs_turn_by_falling_powers_of_the_base():

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from workbench.config import ConfigError
 from workbench.edits import Watch, edit_hooks, parse_edits
+from workbench.settings.config import ConfigError
 
 ATTN = "blocks.0.hook_attn_out"
 THOUGHT = "recurrence.hook_thought"

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from workbench.models.passes import plan_passes
+from workbench.hooks.passes import plan_passes
 
 T = 9
 ROWS = torch.tensor(

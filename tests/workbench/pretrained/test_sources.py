@@ -8,8 +8,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from workbench.config import ConfigError
 from workbench.pretrained import PretrainedError, from_pretrained
+from workbench.settings.config import ConfigError
 
 TOKENS = torch.randint(53, (2, 10), generator=torch.Generator().manual_seed(1))
 IN_A_LAYER = {  # of the llama in a GGUF file, as llama.cpp names them

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from workbench.pretrained import PretrainedError, from_pretrained
-from workbench.tokenizer import SPECIALS, PretrainedVocabulary
+from workbench.words.tokenizer import SPECIALS, PretrainedVocabulary
 
 TEXT = "the capital of France is Paris"
 
@@ -105,7 +105,7 @@ def test_a_tokenizer_that_lacks_special_tokens_names_them(vocabulary):
         vocabulary.special("<|latent|>")
     assert str(error.value) == (
         "this tokenizer lacks the special tokens <|start-latent|>, <|end-latent|>, <|latent|>; "
-        "load the model with add_tokens=workbench.tokenizer.SPECIALS"
+        "load the model with add_tokens=workbench.words.tokenizer.SPECIALS"
     )
     with pytest.raises(ValueError, match=r"no token '<\|latnt\|>'; did you mean '<\|latent\|>'\?"):
         vocabulary.special("<|latnt|>")
@@ -214,7 +214,7 @@ def test_a_model_that_thinks_needs_a_tokenizer_or_a_token(save_twin):
 
 
 def test_a_folder_of_a_tokenizer_needs_no_model(tokenizer, tmp_path):
-    from workbench.tokenizer import load_vocabulary
+    from workbench.words.tokenizer import load_vocabulary
 
     saved = tokenizer(eos_token="<|endoftext|>")
     saved.save_pretrained(tmp_path)

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from workbench.config import ConfigError
 from workbench.edits import edit_hooks, parse_edits
 from workbench.recurrence.concept_stream import BIASES, SHUT, ConceptStream
+from workbench.settings.config import ConfigError
 
 TOKENS = torch.tensor([[1, 2, 10, 10, 10, 3]])
 THOUGHT, STREAM, RAW = (f"recurrence.hook_{name}" for name in ("thought", "stream", "state_pre"))

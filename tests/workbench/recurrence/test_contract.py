@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from workbench.config import ConfigError
 from workbench.edits import edit_hooks, parse_edits
 from workbench.hooks import HookPoint
 from workbench.models.looped import Looped
 from workbench.recurrence.base import Continue, Recurrence
+from workbench.settings.config import ConfigError
 from workbench.training.plan import flops_per_token
 
 IN, PRE, POST = (f"recurrence.hook_state_{where}" for where in ("in", "pre", "post"))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 from workbench.tasks import build_task
 from workbench.tasks.expressions import WORDS, evaluate, nesting
 

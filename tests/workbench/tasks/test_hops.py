@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 import torch
 
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 from workbench.tasks import TASKS, build_task, task_from
 from workbench.tasks.hops import HopTask
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 from workbench.tasks import build_task
 from workbench.tasks.family import GENERATIONS, NAMES, RELATIONS, Fact, kin, kinship
 from workbench.tasks.family import read as read_story

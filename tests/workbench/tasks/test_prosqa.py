@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 from workbench.tasks import build_task
 from workbench.tasks.worded.layout import ALL, COT, Layout
 from workbench.tasks.worded.prosqa import load_prosqa

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 from workbench.tasks import build_task
 from workbench.tasks.graphs import distances, draw_twins, draw_unreachable
 from workbench.tasks.rules import fit_rule

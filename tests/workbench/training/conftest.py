@@ -6,8 +6,8 @@ import pytest
 @pytest.fixture(scope="session")
 def staged():
     """Build a recipe of 9 steps on worded graphs; keyword arguments override groups' fields."""
-    from workbench.config import parse
-    from workbench.recipe import Recipe
+    from workbench.settings.config import parse
+    from workbench.settings.recipe import Recipe
 
     # 12 rows, 4 in each batch; questions of one and two steps
     task = dict(name="prosqa", n_train=12, n_valid=6, n_test=6, n_nodes=8, hops=[1, 2])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from workbench.files import read_tensors
+from workbench.settings.files import read_tensors
 from workbench.training import train
 from workbench.training.best import BestSteps
 

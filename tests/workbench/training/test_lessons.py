@@ -6,9 +6,9 @@ import shutil
 import pytest
 import torch
 
-from workbench.config import ConfigError
-from workbench.files import read_tensors, write_tensors
 from workbench.runs import load_run
+from workbench.settings.config import ConfigError
+from workbench.settings.files import read_tensors, write_tensors
 from workbench.training import Trainer, train
 from workbench.training.resolve import resolve
 

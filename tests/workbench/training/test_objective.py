@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from workbench.config import ConfigError
-from workbench.recipe import ObjectiveConfig
+from workbench.settings.config import ConfigError
+from workbench.settings.recipe import ObjectiveConfig
 from workbench.training.objective import Objective
 from workbench.training.stream import BatchStream
 from workbench.training.trainer import Trainer

@@ -1,6 +1,6 @@
 import pytest
 
-from workbench.recipe import OptimizerConfig
+from workbench.settings.recipe import OptimizerConfig
 from workbench.training.optimizer import learning_rate, make_optimizer
 
 

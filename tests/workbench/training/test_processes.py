@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from workbench.files import read_tensors
+from workbench.settings.files import read_tensors
 
 ROOT = Path(__file__).parents[3]
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 BOTH = """
 import shutil, sys
 from pathlib import Path
-from workbench.recipe import load_recipe
+from workbench.settings.recipe import load_recipe
 from workbench.training import Trainer
 
 trainer = Trainer(load_recipe("tiny.yaml"), Path("two"), quiet=True)
@@ -107,7 +107,7 @@ def test_two_processes_resume_to_the_same_bits(recipe, tmp_path):
 
 
 def test_more_processes_than_rows_are_refused_in_a_sentence(recipe, tmp_path, monkeypatch):
-    from workbench.config import ConfigError
+    from workbench.settings.config import ConfigError
     from workbench.training import Trainer
 
     trainer = Trainer(recipe(batch_size=1), tmp_path / "run", quiet=True)

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import torch
 
-from workbench.config import ConfigError
-from workbench.files import FileError, read_tensors
-from workbench.recipe import load_recipe
+from workbench.settings.config import ConfigError
+from workbench.settings.files import FileError, read_tensors
+from workbench.settings.recipe import load_recipe
 from workbench.training import Trainer, train
 from workbench.training.resume import load_point, save_point
 
@@ -25,7 +25,7 @@ KILL = """
 import os, signal, sys
 from pathlib import Path
 import torch
-from workbench.recipe import load_recipe
+from workbench.settings.recipe import load_recipe
 from workbench.training import Trainer
 
 def kill(module, args):

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from workbench.architectures import PretrainedError
-from workbench.config import parse
-from workbench.files import FileError
-from workbench.recipe import Recipe
 from workbench.runs import load_run
+from workbench.settings.config import parse
+from workbench.settings.files import FileError
+from workbench.settings.recipe import Recipe
 from workbench.training import Trainer, train
 from workbench.training.resolve import resolve
 

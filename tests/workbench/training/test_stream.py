@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 import torch
 
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 from workbench.training.stream import BatchStream, proportional
 
 EQUAL = {"train_atom": 0.5, "train_id": 0.5}

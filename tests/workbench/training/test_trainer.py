@@ -4,10 +4,10 @@ import math
 import pytest
 import torch
 
-from workbench.config import ConfigError
-from workbench.files import read_tensors
 from workbench.models import build_model, model_config
-from workbench.recipe import SaveConfig
+from workbench.settings.config import ConfigError
+from workbench.settings.files import read_tensors
+from workbench.settings.recipe import SaveConfig
 from workbench.training import Trainer, TrainingDiverged, train
 from workbench.training.resolve import resolve
 from workbench.training.trainer import cut_history, is_saved
@@ -263,7 +263,7 @@ def test_a_card_tells_what_a_recipe_is_for_from_what_came_of_it(recipe, tmp_path
 @pytest.mark.parametrize("steps", [1, 2, 7, 30])
 @pytest.mark.parametrize("dense_until", [0, 3, 6, 50])
 def test_steps_that_are_kept_are_counted_without_looking_at_each(steps, dense_until):
-    from workbench.recipe import SaveConfig
+    from workbench.settings.recipe import SaveConfig
     from workbench.training.trainer import is_saved, n_saved
 
     cfg = SaveConfig(dense_every=3, dense_until=dense_until, every=5)

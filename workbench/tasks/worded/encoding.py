@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from workbench.tasks.batch import NONE
 from workbench.tasks.worded.layout import Encoded
 from workbench.tasks.worded.problem import Problem, ProblemError
-from workbench.tokenizer import Vocabulary
+from workbench.words.tokenizer import Vocabulary
 
 ANSWER = "###"  # stands before an answer
 

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from pydantic import model_validator
 
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 from workbench.tasks.worded.detokenize import join_words, split_words
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.task import WordedConfig, WordedTask, word_vocabulary
-from workbench.vocabulary import WordVocabulary
+from workbench.words.vocabulary import WordVocabulary
 
 UNKNOWN = "<|unknown|>"
 SPLITS = ("train", "valid", "test")

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench.config import nearest
+from workbench.settings.config import nearest
 from workbench.tasks.worded.problem import (
     Problem,
     ProblemError,

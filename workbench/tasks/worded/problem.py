@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from workbench.config import ConfigError, FileError, nearest
-from workbench.reading import parse_json, read_text
+from workbench.settings.config import ConfigError, FileError, nearest
+from workbench.settings.plain_json import parse_json, read_text
 
 Value = TypeVar("Value")
 KINDS = {

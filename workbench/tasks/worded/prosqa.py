@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench.config import nearest
+from workbench.settings.config import nearest
 from workbench.tasks.worded.problem import Problem, ProblemError, read_rows, texts_of, value_of
 from workbench.tasks.worded.prosqa_graph import Edge, Graph, distances, parents, shortest_path
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from workbench.config import ConfigError, nearest
+from workbench.settings.config import ConfigError, nearest
 from workbench.tasks.worded.prosqa_ask import ASK, Asked
 from workbench.tasks.worded.prosqa_edges import LAWS, MOST_NODES
 from workbench.tasks.worded.prosqa_graph import Graph

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 
-from workbench.config import nearest
+from workbench.settings.config import nearest
 from workbench.tasks.worded.problem import ProblemError
 
 FINAL = "####"

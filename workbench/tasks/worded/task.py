@@ -10,9 +10,9 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from workbench.config import ConfigError, StrictModel, nearest
 from workbench.kinds import THOUGHTS, Kind, worded_batch
-from workbench.recipe import CurriculumConfig
+from workbench.settings.config import ConfigError, StrictModel, nearest
+from workbench.settings.recipe import CurriculumConfig
 from workbench.tasks.base import Task
 from workbench.tasks.batch import Batch
 from workbench.tasks.worded.batch import WordedBatch
@@ -20,8 +20,8 @@ from workbench.tasks.worded.encoding import ANSWER, encoded
 from workbench.tasks.worded.layout import COT, Encoded, Layout, Specials, lay_out
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.scoring import Score
-from workbench.tokenizer import SPECIALS, Vocabulary, load_vocabulary
-from workbench.vocabulary import WordVocabulary
+from workbench.words.tokenizer import SPECIALS, Vocabulary, load_vocabulary
+from workbench.words.vocabulary import WordVocabulary
 
 FILE = "file"  # what the problems of a file are called that is asked beside the splits
 OWN = ("<|pad|>", "<|end|>", *SPECIALS, ANSWER)  # what a vocabulary of words begins with

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 from workbench.tasks import build_task
 from workbench.tasks.worded.file_task import UNKNOWN, split_words
 from workbench.tasks.worded.layout import Layout
@@ -145,7 +145,7 @@ def test_a_tokenizer_without_an_end_is_named(endless):
 
 def test_more_thoughts_than_the_context_holds_are_named(gpt2):
     from workbench.pretrained import from_pretrained
-    from workbench.tokenizer import SPECIALS
+    from workbench.words.tokenizer import SPECIALS
 
     task = build_task("gsm8k", train_file=AUGMENTED, tokenizer=gpt2)
     model = from_pretrained(gpt2, "coconut", add_tokens=SPECIALS, n_ctx=64)

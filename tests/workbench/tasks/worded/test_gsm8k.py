@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.files import FileError
+from workbench.settings.files import FileError
 from workbench.tasks.worded.gsm8k import gsm8k_problems, load_gsm8k
 from workbench.tasks.worded.problem import Problem, ProblemError
 

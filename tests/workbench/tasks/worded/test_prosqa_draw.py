@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 from workbench.tasks.worded.prosqa import prosqa_problem
 from workbench.tasks.worded.prosqa_draw import OFFICIAL, GraphSettings, draw_graphs
 from workbench.tasks.worded.prosqa_edges import FILE, PRINTED, ancestor_counts, draw_edges

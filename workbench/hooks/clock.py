@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from workbench.models.passes import Passes
+    from workbench.hooks.passes import Passes
 
 
 class LoopClock:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench.config import FileError
+from workbench.settings.config import FileError
 
 LONGEST = 100_000_000  # bytes of a text file that is read at once
 

@@ -19,7 +19,7 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from workbench.config import ConfigError, nearest
+from workbench.settings.config import ConfigError, nearest
 
 Thing = TypeVar("Thing")
 PLUGINS = "WORKBENCH_PLUGINS"

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from transformer_lens import HookedRootModule
 from transformer_lens.hook_points import HookPoint as TransformerLensHookPoint
 
-from workbench.clock import LoopClock
+from workbench.hooks.clock import LoopClock
 
 __all__ = [
     "AtLoop",

@@ -2,7 +2,7 @@
 
 import torch
 
-from workbench.config import nearest
+from workbench.settings.config import nearest
 
 
 def devices() -> list[str]:

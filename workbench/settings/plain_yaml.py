@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from workbench.config import ConfigError
+from workbench.settings.config import ConfigError
 
 
 class _Twice(yaml.YAMLError):

@@ -5,8 +5,8 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from workbench.config import nearest
-from workbench.vocabulary import WordVocabulary
+from workbench.settings.config import nearest
+from workbench.words.vocabulary import WordVocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -120,7 +120,7 @@ class PretrainedVocabulary:
             lacking = ", ".join(special for special in SPECIALS if special not in self._known)
             raise ValueError(
                 f"this tokenizer lacks the special tokens {lacking}; load the model with "
-                "add_tokens=workbench.tokenizer.SPECIALS"
+                "add_tokens=workbench.words.tokenizer.SPECIALS"
             )
         near = nearest(name, {*SPECIALS, *self.tokenizer.all_special_tokens})
         raise ValueError(f"this tokenizer has no token {name!r}; {near}")

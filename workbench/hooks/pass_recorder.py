@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
-from workbench.cache import LoopCache, PosSlice, Recorder
 from workbench.hooks import HookPoint, LoopClock
+from workbench.hooks.cache import LoopCache, PosSlice, Recorder
 
 if TYPE_CHECKING:
     from workbench.models.base import LatentModel

@@ -1,0 +1,1 @@
+"""Words and tokens: vocabularies of whole words, and tokenizers."""
