@@ -16,7 +16,7 @@ from torch import Tensor
 from workbench.capabilities import Thinking
 from workbench.hooks import is_heard
 from workbench.kinds import thought_model
-from workbench.models.continuation import Continuation
+from workbench.models.thoughts.continuation import Continuation
 from workbench.tasks.prosqa import Prosqa
 from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.prosqa import step_words

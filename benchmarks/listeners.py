@@ -10,7 +10,7 @@ from benchmarks.row import Row, ratio_row
 from benchmarks.timing import interleave
 from workbench.hooks.cache import LoopCache
 from workbench.models import build_model, model_config
-from workbench.models.discoloop import DiscoLoop
+from workbench.models.loops.discoloop import DiscoLoop
 
 STATE = "recurrence.hook_state_post"
 LOOPS = (1, 4, 12)

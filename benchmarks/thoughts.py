@@ -8,7 +8,7 @@ from benchmarks.row import Row, ratio_row
 from benchmarks.timing import interleave
 from workbench.kinds import thought_model
 from workbench.models import build_model, model_config
-from workbench.models.thought import ThoughtModel
+from workbench.models.thoughts.thought import ThoughtModel
 
 # GPT-2 small with 4 of its 12 layers
 SHAPE = dict(

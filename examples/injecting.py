@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from workbench import FAMILIES
 from workbench.hooks import HookPoint
-from workbench.models.depth import DepthModel
+from workbench.models.loops.depth import DepthModel
 from workbench.recurrence.base import Continue, Passage
 from workbench.settings.config import LoopedConfig
 

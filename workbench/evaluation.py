@@ -13,8 +13,8 @@ from workbench.instruments import read
 from workbench.instruments.finite import finite_hooks
 from workbench.instruments.speaking import hear
 from workbench.kinds import worded_batch, worded_task
-from workbench.models.depth import DepthModel
-from workbench.models.thought import ThoughtModel
+from workbench.models.loops.depth import DepthModel
+from workbench.models.thoughts.thought import ThoughtModel
 from workbench.runs import Run
 from workbench.settings.config import MOST_LOOPS, ConfigError
 from workbench.tasks import Task

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from workbench.capabilities import Recorded
     from workbench.edits import Watch
     from workbench.models.base import LatentModel
-    from workbench.models.depth import DepthModel
-    from workbench.models.thought import ThoughtModel
+    from workbench.models.loops.depth import DepthModel
+    from workbench.models.thoughts.thought import ThoughtModel
     from workbench.runs import Run
     from workbench.settings.recipe import TrainingConfig
     from workbench.tasks.base import Task
@@ -238,7 +238,7 @@ def depth_model(model: "Recorded", what: str = "this") -> "DepthModel":
     Raises:
         ConfigError: It thinks.
     """
-    from workbench.models.depth import DepthModel
+    from workbench.models.loops.depth import DepthModel
 
     if isinstance(model, DepthModel):
         return model
@@ -255,7 +255,7 @@ def thought_model(model: "Recorded", what: str = "this") -> "ThoughtModel":
     Raises:
         ConfigError: It loops.
     """
-    from workbench.models.thought import ThoughtModel
+    from workbench.models.thoughts.thought import ThoughtModel
 
     if isinstance(model, ThoughtModel):
         return model

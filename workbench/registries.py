@@ -37,7 +37,7 @@ class Families(Registry[type["LatentModel"]]):
         Raises:
             ConfigError: There is such a family.
         """
-        from workbench.models.depth import DepthModel
+        from workbench.models.loops.depth import DepthModel
         from workbench.settings.config import LoopedConfig
 
         def make_recurrence(model: DepthModel) -> "Recurrence":
@@ -61,21 +61,12 @@ def _homes(package: str, **modules: str) -> dict[str, str]:
     }
 
 
+_LOOPS = "transformer looped ponder discoloop depth_recurrent universal gnn"
 FAMILIES = Families(
     "family",
     "families",
-    _homes(
-        "workbench.models",
-        transformer="transformer",
-        looped="looped",
-        ponder="ponder",
-        discoloop="discoloop",
-        depth_recurrent="depth_recurrent",
-        universal="universal",
-        gnn="gnn",
-        coconut="coconut",
-        agclr="agclr",
-    ),
+    {name: f"workbench.models.loops.{name}" for name in _LOOPS.split()}
+    | {name: f"workbench.models.thoughts.{name}" for name in ("coconut", "agclr")},
 )
 TASKS: "Registry[type[Task]]" = Registry(
     "task",

@@ -6,7 +6,7 @@ from typing import cast
 from analyses.analyse import analyse
 from analyses.compute_frontier import ComputeFrontier
 from analyses.shortcuts import Shortcuts
-from workbench.models.depth import DepthModel
+from workbench.models.loops.depth import DepthModel
 from workbench.recurrence.base import Recurrence
 from workbench.runs import Run
 

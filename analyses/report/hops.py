@@ -6,7 +6,7 @@ from typing import cast
 from analyses.analyse import analyse
 from analyses.bridge_alignment import BridgeAlignment
 from workbench.evaluation import evaluate
-from workbench.models.depth import DepthModel
+from workbench.models.loops.depth import DepthModel
 from workbench.runs import Run
 
 SPLITS = ("train_atom", "train_id", "test_id", "test_ood")

@@ -21,7 +21,7 @@ from torch import Tensor
 from analyses.parts import in_parts
 from workbench.evaluation import wilson
 from workbench.hooks import HookPoint, loop_of
-from workbench.models.depth import DepthModel
+from workbench.models.loops.depth import DepthModel
 from workbench.recurrence.update import Beyond, GatedUpdate
 from workbench.runs import Run, load_run
 from workbench.tasks.batch import GraphBatch

@@ -5,7 +5,7 @@ import torch
 
 from workbench.edits import edit_hooks, parse_edits
 from workbench.models import FAMILIES
-from workbench.models.depth import DepthModel
+from workbench.models.loops.depth import DepthModel
 
 K = 3
 TOKENS = torch.tensor([[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]])

@@ -5,7 +5,7 @@ import torch
 
 from workbench.edits import edit_hooks, parse_edits
 from workbench.models import FAMILIES
-from workbench.models.thought import ThoughtModel
+from workbench.models.thoughts.thought import ThoughtModel
 from workbench.tasks import build_task
 from workbench.tasks.worded.layout import Layout
 

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from workbench.models import FAMILIES, model_config
-from workbench.models.discoloop import DiscoLoopConfig
+from workbench.models.loops.discoloop import DiscoLoopConfig
 from workbench.settings.config import ConfigError, nearest, parse
 
 SHAPE = dict(d_vocab=11, n_ctx=8, d_model=16, n_heads=2, n_layers=2, d_mlp=32)

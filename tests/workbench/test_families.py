@@ -7,7 +7,7 @@ import torch
 
 from workbench.instruments import GradientByLoop
 from workbench.models import FAMILIES, build_model, family
-from workbench.models.depth import DepthModel
+from workbench.models.loops.depth import DepthModel
 from workbench.recurrence.base import Embedding, Passage
 from workbench.settings.config import ConfigError
 

@@ -7,7 +7,7 @@ import torch
 
 from workbench.hooks import at_loop, at_position
 from workbench.models import FAMILIES
-from workbench.models.thought import ThoughtModel
+from workbench.models.thoughts.thought import ThoughtModel
 
 T = 10  # the token in whose places thoughts stand
 RAW, THOUGHT = "recurrence.hook_state_pre", "recurrence.hook_thought"

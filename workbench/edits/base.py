@@ -12,8 +12,8 @@ from workbench.capabilities import Recorded
 from workbench.edits.firing import Change, Firing, SequenceHook, where
 from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop
 from workbench.kinds import depth_model, thought_model
-from workbench.models.depth import DepthModel
-from workbench.models.thought import ThoughtModel
+from workbench.models.loops.depth import DepthModel
+from workbench.models.thoughts.thought import ThoughtModel
 from workbench.settings.config import ConfigError, StrictModel
 from workbench.tasks.batch import Batch
 

@@ -18,7 +18,7 @@ from workbench.edits.base import (
 )
 from workbench.edits.firing import where
 from workbench.hooks import HookPoint, at_loop, loop_of
-from workbench.models.depth import DepthModel
+from workbench.models.loops.depth import DepthModel
 from workbench.recurrence.phi import Phi
 from workbench.registries import EDITS
 from workbench.settings.config import ConfigError

@@ -1,7 +1,7 @@
 """Floating-point operations of a forward, counted from shapes: 2 for a product and its sum."""
 
 from workbench.components.products import weights_in_products
-from workbench.models.thought import ThoughtModel
+from workbench.models.thoughts.thought import ThoughtModel
 
 
 def forward_flops(model: ThoughtModel, n_positions: int, n_thoughts: int, n_read: int) -> float:

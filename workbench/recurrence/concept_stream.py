@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from workbench.hooks import HookPoint
-from workbench.recurrence.thought import ThoughtRecurrence
+from workbench.recurrence.feedback import ThoughtRecurrence
 
 # Biases of read, forget and write at the start, as published for each data set
 BIASES: Mapping[str, tuple[float, float, float]] = {

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from workbench.curriculum import Curriculum
 from workbench.kinds import worded_batch
-from workbench.models.depth import DepthModel
-from workbench.models.thought import ThoughtModel
+from workbench.models.loops.depth import DepthModel
+from workbench.models.thoughts.thought import ThoughtModel
 from workbench.settings.config import ConfigError
 from workbench.settings.recipe import TrainingConfig
 from workbench.tasks.base import Task

@@ -7,8 +7,8 @@ import torch
 
 from workbench.instruments import read
 from workbench.instruments.speaking import hear
-from workbench.models.depth import DepthModel
-from workbench.models.thought import ThoughtModel
+from workbench.models.loops.depth import DepthModel
+from workbench.models.thoughts.thought import ThoughtModel
 from workbench.tasks.base import Task
 from workbench.tasks.batch import Batch
 from workbench.tasks.worded.batch import WordedBatch

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from workbench.hooks import HookPoint
-from workbench.models.depth import DepthModel
+from workbench.models.loops.depth import DepthModel
 from workbench.recurrence.halting import PONDER
 from workbench.settings.recipe import ObjectiveConfig
 from workbench.tasks.batch import Batch

@@ -8,8 +8,8 @@ import numpy as np
 from workbench.components.products import weights_in_products
 from workbench.instruments.flops import forward_flops
 from workbench.models import build_model, model_config
-from workbench.models.depth import DepthModel
-from workbench.models.thought import ThoughtModel
+from workbench.models.loops.depth import DepthModel
+from workbench.models.thoughts.thought import ThoughtModel
 from workbench.settings.recipe import Recipe, TrainingConfig
 from workbench.tasks import Task
 from workbench.tasks.worded.task import WordedTask

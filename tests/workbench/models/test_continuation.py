@@ -27,7 +27,7 @@ def whole(model):
 
 @torch.no_grad()
 def test_every_way_on_equals_a_whole_forward(model):
-    from workbench.models.continuation import Continuation
+    from workbench.models.thoughts.continuation import Continuation
 
     begun = Continuation(model, TOKENS, MASK)
     begun.after(WORDS + 1, REAL)  # another way, which leaves nothing behind
@@ -41,7 +41,7 @@ def test_every_way_on_equals_a_whole_forward(model):
 
 @torch.no_grad()
 def test_a_plain_hook_on_a_block_is_obeyed(model):
-    from workbench.models.continuation import Continuation
+    from workbench.models.thoughts.continuation import Continuation
 
     hooks = [("blocks.0.hook_attn_out", lambda t, hook: t * 2)]
     with model.hooks(fwd_hooks=hooks):
@@ -52,7 +52,7 @@ def test_a_plain_hook_on_a_block_is_obeyed(model):
 
 
 def test_more_words_than_the_model_holds_are_refused(model):
-    from workbench.models.continuation import Continuation
+    from workbench.models.thoughts.continuation import Continuation
 
     begun = Continuation(model, TOKENS, MASK)
     words = torch.ones(2, 7, dtype=torch.long)

@@ -65,7 +65,7 @@ def test_a_twin_takes_no_record_along(build):
 
 def test_sixty_four_loops_of_fresh_weights_stay_finite(cfg):
     from workbench.models import FAMILIES, build_model
-    from workbench.models.depth import DepthModel
+    from workbench.models.loops.depth import DepthModel
 
     for family in (name for name, cls in FAMILIES.items() if issubclass(cls, DepthModel)):
         has_table = "max_loops" in FAMILIES[family].Config.model_fields

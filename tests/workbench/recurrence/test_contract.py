@@ -5,7 +5,7 @@ import torch
 
 from workbench.edits import edit_hooks, parse_edits
 from workbench.hooks import HookPoint
-from workbench.models.looped import Looped
+from workbench.models.loops.looped import Looped
 from workbench.recurrence.base import Continue, Recurrence
 from workbench.settings.config import ConfigError
 from workbench.training.plan import flops_per_token

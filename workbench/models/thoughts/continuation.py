@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from workbench.models.thinking import Thinking
+from workbench.models.thoughts.thinking import Thinking
 
 if TYPE_CHECKING:
-    from workbench.models.thought import ThoughtModel
+    from workbench.models.thoughts.thought import ThoughtModel
 
 
 class Continuation:

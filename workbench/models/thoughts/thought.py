@@ -20,8 +20,8 @@ from workbench.hooks.passes import Passes, plan_passes
 from workbench.kinds import THOUGHTS
 from workbench.models.base import LatentModel
 from workbench.models.inputs import check_range
-from workbench.models.thinking import Thinking
-from workbench.recurrence.thought import ThoughtRecurrence
+from workbench.models.thoughts.thinking import Thinking
+from workbench.recurrence.feedback import ThoughtRecurrence
 from workbench.settings.config import ModelConfig
 
 
@@ -174,7 +174,7 @@ class ThoughtModel(LatentModel):
         Raises:
             ValueError: The result would not fit n_ctx.
         """
-        from workbench.models.speech import speak
+        from workbench.models.thoughts.speech import speak
 
         rows = self.to_tokens(tokens) if isinstance(tokens, str) else tokens
         mask = torch.ones_like(rows) if attention_mask is None else attention_mask

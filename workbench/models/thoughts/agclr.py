@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workbench.models.thought import ThoughtConfig, ThoughtModel
+from workbench.models.thoughts.thought import ThoughtConfig, ThoughtModel
 from workbench.recurrence.concept_stream import BIASES, ConceptStream, Gate
-from workbench.recurrence.thought import ThoughtRecurrence
+from workbench.recurrence.feedback import ThoughtRecurrence
 from workbench.registries import FAMILIES
 
 

@@ -1,6 +1,6 @@
 """The baseline without recurrence: `n_layers` untied layers, run once."""
 
-from workbench.models.depth import DepthModel
+from workbench.models.loops.depth import DepthModel
 from workbench.recurrence.base import Continue, Recurrence
 from workbench.registries import FAMILIES
 from workbench.settings.config import ModelConfig

@@ -10,7 +10,7 @@ from workbench.components.attention import Context, KeyValues
 from workbench.hooks.passes import Passes
 
 if TYPE_CHECKING:
-    from workbench.models.thought import ThoughtModel
+    from workbench.models.thoughts.thought import ThoughtModel
 
 
 class Thinking:

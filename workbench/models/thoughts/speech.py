@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from workbench.models.thinking import Thinking
+from workbench.models.thoughts.thinking import Thinking
 
 if TYPE_CHECKING:
-    from workbench.models.thought import ThoughtModel
+    from workbench.models.thoughts.thought import ThoughtModel
 
 Say = Callable[[Int[Tensor, "batch pos"], int], Float[Tensor, "batch d_vocab"]]
 

@@ -2,7 +2,7 @@
 
 from pydantic import model_validator
 
-from workbench.models.depth import DepthModel
+from workbench.models.loops.depth import DepthModel
 from workbench.recurrence.base import Recurrence
 from workbench.recurrence.update import Beyond, GatedUpdate, LoopEmbed, UpdateGate
 from workbench.registries import FAMILIES

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from workbench.models.depth import DepthModel
-from workbench.models.ponder import PhiConfig
+from workbench.models.loops.depth import DepthModel
+from workbench.models.loops.ponder import PhiConfig
 from workbench.recurrence.base import Recurrence
 from workbench.recurrence.discrete import MixDecoded
 from workbench.recurrence.gate import FixedGate, LearnedGate

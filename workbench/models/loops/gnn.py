@@ -3,7 +3,7 @@
 from torch import nn
 
 from workbench.components.message import MessageBlock
-from workbench.models.depth import DepthModel
+from workbench.models.loops.depth import DepthModel
 from workbench.recurrence.base import Continue, Recurrence
 from workbench.registries import FAMILIES
 from workbench.settings.config import ModelConfig

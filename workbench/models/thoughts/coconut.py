@@ -1,7 +1,7 @@
 """CoCoNuT (arXiv 2412.06769): the last hidden state is the next input."""
 
-from workbench.models.thought import ThoughtConfig, ThoughtModel
-from workbench.recurrence.thought import Feedback, ThoughtRecurrence
+from workbench.models.thoughts.thought import ThoughtConfig, ThoughtModel
+from workbench.recurrence.feedback import Feedback, ThoughtRecurrence
 from workbench.registries import FAMILIES
 
 

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from workbench.models.depth import DepthModel
-from workbench.models.depth_recurrent import LoopTableConfig
+from workbench.models.loops.depth import DepthModel
+from workbench.models.loops.depth_recurrent import LoopTableConfig
 from workbench.recurrence.base import Recurrence
 from workbench.recurrence.halting import AdaptiveHalting, Halt
 from workbench.recurrence.update import LoopEmbedded

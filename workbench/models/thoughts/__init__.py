@@ -1,0 +1,1 @@
+"""Families that think: a state of the last layer becomes an input."""
