@@ -29,8 +29,8 @@ from workbench.capabilities import Thinking
 from workbench.evaluation import wilson
 from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop, loop_of
 from workbench.recurrence.concept_stream import SHUT
-from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.problem import Problem
+from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import WordedTask
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from analyses.result import Result
 from analyses.spread import bootstrap
 from analyses.thought_states import STATE, STREAM, THOUGHT, thought_states
 from workbench.capabilities import Thinking
-from workbench.tasks.worded.batch import WordedBatch
+from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import WordedTask
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from workbench.capabilities import Thinking
 from workbench.hooks import is_heard
 from workbench.kinds import thought_model
 from workbench.models.thoughts.continuation import Continuation
-from workbench.tasks.prosqa import Prosqa
-from workbench.tasks.worded.batch import WordedBatch
-from workbench.tasks.worded.prosqa import step_words
-from workbench.tasks.worded.prosqa_graph import Graph
+from workbench.tasks.worded.prosqa import Prosqa
+from workbench.tasks.worded.prosqa.concept_graph import Graph
+from workbench.tasks.worded.prosqa.parsing import step_words
+from workbench.tasks.worded.rows import WordedBatch
 
 ROWS = 256  # that are run at once
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from workbench.capabilities import Thinking
-from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.layout import Layout, lay_out
 from workbench.tasks.worded.problem import Problem
+from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import WordedTask
 
 

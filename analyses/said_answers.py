@@ -16,8 +16,8 @@ from analyses.spread import bootstrap
 from workbench.capabilities import Thinking
 from workbench.evaluation import wilson
 from workbench.instruments.speaking import ROWS, speak
-from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.problem import Problem
+from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import ANSWER, WordedTask
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from analyses.graph_drawing import RADIUS, draw_edges, layers, places
 from analyses.labels import level_label, literal
 from analyses.search_nodes import KINDS
 from analyses.style import COLOURS, CONTROL, INK, band, legend_line, styled
-from workbench.tasks.worded.prosqa_paths import CLASSES
+from workbench.tasks.worded.prosqa.paths import CLASSES
 from workbench.tasks.worded.task import ANSWER
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from workbench.tasks.worded.prosqa_graph import Graph, children, distances, neighbours
+from workbench.tasks.worded.prosqa.concept_graph import Graph, children, distances, neighbours
 
 KINDS = (
     "next on a shortest path",

@@ -30,7 +30,7 @@ from workbench.evaluation import wilson
 from workbench.runs import Run
 from workbench.settings.config import ConfigError
 from workbench.tasks import Task
-from workbench.tasks.rules import Rule, fit_rule
+from workbench.tasks.reachability.rules import Rule, fit_rule
 
 if TYPE_CHECKING:
     import pandas as pd

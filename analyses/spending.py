@@ -13,8 +13,8 @@ from workbench.capabilities import Thinking
 from workbench.instruments.flops import forward_flops
 from workbench.instruments.speaking import ROWS, SPARE
 from workbench.kinds import thought_model
-from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.layout import Layout
+from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import ANSWER, WordedTask
 
 ALL = -1  # as a number of words: as many as the model likes

@@ -19,10 +19,10 @@ from analyses.declare import Example, analysis
 from analyses.labels import literal
 from analyses.result import Result
 from workbench.capabilities import Thinking
-from workbench.curriculum import Curriculum
 from workbench.evaluation import wilson
 from workbench.runs import Run
 from workbench.settings.config import ConfigError
+from workbench.tasks.worded.curriculum import Curriculum
 from workbench.tasks.worded.task import WordedTask
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from analyses.thought_states import THOUGHT
 from workbench.capabilities import Thinking
 from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop, loop_of
 from workbench.instruments.speaking import rows_at_once, speak
-from workbench.tasks.worded.batch import WordedBatch
+from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import WordedTask
 
 # Hooks for some rows of a batch, those of a slice

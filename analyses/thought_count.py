@@ -18,8 +18,8 @@ from analyses.spread import bootstrap
 from analyses.thought_answers import Hooks, mean_row, put_thoughts, said_under, unchanged
 from analyses.thought_states import THOUGHT, thought_states
 from workbench.capabilities import Thinking
-from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.problem import Problem
+from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import WordedTask
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from analyses.result import Result
 from analyses.spread import bootstrap
 from analyses.thought_states import thought_states
 from workbench.capabilities import Thinking
-from workbench.tasks.worded.batch import WordedBatch
+from workbench.tasks.worded.rows import WordedBatch
 
 if TYPE_CHECKING:
     import pandas as pd

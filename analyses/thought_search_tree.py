@@ -24,11 +24,11 @@ from analyses.spread import bootstrap
 from workbench.capabilities import Thinking
 from workbench.evaluation import wilson
 from workbench.instruments.speaking import speak
-from workbench.tasks.prosqa import Prosqa
-from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.problem import Problem
-from workbench.tasks.worded.prosqa_graph import Graph
-from workbench.tasks.worded.prosqa_paths import CLASSES, path_class
+from workbench.tasks.worded.prosqa import Prosqa
+from workbench.tasks.worded.prosqa.concept_graph import Graph
+from workbench.tasks.worded.prosqa.paths import CLASSES, path_class
+from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import ANSWER, WordedTask
 
 if TYPE_CHECKING:

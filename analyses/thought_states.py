@@ -9,7 +9,7 @@ from torch import Tensor
 
 from analyses.parts import in_parts
 from workbench.capabilities import Thinking
-from workbench.tasks.worded.batch import WordedBatch
+from workbench.tasks.worded.rows import WordedBatch
 
 STATE = "recurrence.hook_state_pre"
 THOUGHT = "recurrence.hook_thought"

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from workbench.curriculum import chosen_step
 from workbench.history import read_history
 from workbench.models.base import LatentModel
 from workbench.settings.files import write_text
 from workbench.settings.recipe import Recipe
 from workbench.tasks.base import Task
+from workbench.tasks.worded.curriculum import chosen_step
 
 
 def write_card(folder: Path, recipe: Recipe, task: Task, model: LatentModel) -> None:

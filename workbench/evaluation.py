@@ -19,7 +19,7 @@ from workbench.runs import Run
 from workbench.settings.config import MOST_LOOPS, ConfigError
 from workbench.tasks import Task
 from workbench.tasks.batch import Batch
-from workbench.tasks.worded.batch import WordedBatch
+from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.scoring import Score
 from workbench.tasks.worded.task import FILE, WordedTask
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from workbench.settings.recipe import TrainingConfig
     from workbench.tasks.base import Task
     from workbench.tasks.batch import Batch
-    from workbench.tasks.worded.batch import WordedBatch
+    from workbench.tasks.worded.rows import WordedBatch
     from workbench.tasks.worded.task import WordedTask
     from workbench.training.lessons import Lessons
     from workbench.training.plan import Amount
@@ -281,7 +281,7 @@ def worded_batch(batch: "Batch") -> "WordedBatch":
     Raises:
         ConfigError: It is of another task.
     """
-    from workbench.tasks.worded.batch import WordedBatch
+    from workbench.tasks.worded.rows import WordedBatch
 
     if isinstance(batch, WordedBatch):
         return batch

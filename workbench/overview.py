@@ -3,8 +3,8 @@
 import time
 from typing import Any
 
-from workbench.curriculum import Curriculum
 from workbench.runs import Run
+from workbench.tasks.worded.curriculum import Curriculum
 
 QUIET = 600  # seconds without a measurement after which a run counts as stopped
 

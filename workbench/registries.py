@@ -77,10 +77,8 @@ TASKS: "Registry[type[Task]]" = Registry(
         reachability="reachability",
         boolean="boolean",
         kinship="kinship",
-        prosqa="prosqa",
-        gsm8k="gsm8k",
-        hotpotqa="hotpotqa",
-    ),
+    )
+    | _homes("workbench.tasks.worded", prosqa="prosqa", gsm8k="gsm8k", hotpotqa="hotpotqa"),
 )
 EDITS: "Registry[type[Edit]]" = Registry(
     "edit",

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbench.curriculum import chosen_step
 from workbench.history import read_history
 from workbench.models import build_model, model_config
 from workbench.models.base import LatentModel
@@ -21,6 +20,7 @@ from workbench.settings.files import FileError, count_numbers, kept_hash, read_d
 from workbench.settings.plain_json import is_file
 from workbench.settings.recipe import Recipe, load_recipe
 from workbench.tasks import Task, task_from
+from workbench.tasks.worded.curriculum import chosen_step
 
 SHIPPED = Path(__file__).parent.parent / "checkpoints"
 

@@ -9,7 +9,7 @@ from analyses.shortcuts import ALL, MAJORITY, versions_of
 from workbench.cli import main
 from workbench.settings.config import ConfigError
 from workbench.tasks import build_task
-from workbench.tasks.prosqa import Prosqa
+from workbench.tasks.worded.prosqa import Prosqa
 
 SMALL = dict(n_train=400, n_valid=40, n_test=80, test_hops=[1, 3, 6])
 

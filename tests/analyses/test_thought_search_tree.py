@@ -9,7 +9,7 @@ END = "<|end-latent|>"
 @pytest.fixture
 def words():
     """Two people and three concepts of drawn questions."""
-    from workbench.tasks.worded.prosqa_names import CONCEPTS, PEOPLE
+    from workbench.tasks.worded.prosqa.invented import CONCEPTS, PEOPLE
 
     return *PEOPLE[:2], *CONCEPTS[:3]
 
@@ -74,7 +74,7 @@ def test_steps_are_valued_by_where_they_begin_if_asked(planted, question, words)
 def test_in_a_model_that_knows_nothing_no_kind_stands_out(plant_words):
     """The planted model spreads evenly over all words, whoever is asked about."""
     from analyses import analyse
-    from workbench.tasks.worded.prosqa_names import CONCEPTS, PEOPLE
+    from workbench.tasks.worded.prosqa.invented import CONCEPTS, PEOPLE
 
     even = dict.fromkeys((*PEOPLE, *CONCEPTS), 1 / len((*PEOPLE, *CONCEPTS)))
     run = plant_words("even", {"": even})
@@ -87,7 +87,7 @@ def test_in_a_model_that_knows_nothing_no_kind_stands_out(plant_words):
 
 def test_paths_that_are_said_are_classed(plant_words, words, question):
     from analyses import analyse
-    from workbench.tasks.worded.prosqa_paths import CLASSES
+    from workbench.tasks.worded.prosqa.paths import CLASSES
 
     tom, _, a, b, c = words
     shares = {END: {a: 1.0}, a: {b: 1.0}, b: {".": 0.6, "<|end|>": 0.4}}
@@ -99,7 +99,7 @@ def test_paths_that_are_said_are_classed(plant_words, words, question):
 
 def test_heights_and_frontiers_are_those_of_a_graph_made_by_hand():
     from analyses.search_nodes import nodes_of
-    from workbench.tasks.worded.prosqa_graph import Graph
+    from workbench.tasks.worded.prosqa.concept_graph import Graph
 
     names = ("Tom", "Eve", "a", "b", "c", "d", "f")
     edges = ((0, 2), (0, 3), (2, 4), (4, 5), (1, 6))

@@ -41,7 +41,7 @@ def test_neighbor_k_is_what_lies_on_shortest_ways(find):
 
 def test_drawn_graphs_have_the_statistics_of_the_official_ones(find):
     from workbench.tasks.worded import draw_graphs, load_prosqa
-    from workbench.tasks.worded.prosqa_graph import n_shortest_paths
+    from workbench.tasks.worded.prosqa.concept_graph import n_shortest_paths
 
     official = [p.facts["graph"] for p in load_prosqa(find("prosqa_valid.json"))]
     ours = draw_graphs(3_000, seed=0)

@@ -19,9 +19,9 @@ from workbench.settings.errors import is_complaint
 from workbench.settings.plain_json import json_lines, parse_json, read_text
 from workbench.settings.plain_yaml import parse_yaml
 from workbench.settings.recipe import load_recipe
-from workbench.tasks.worded.gsm8k import load_gsm8k
-from workbench.tasks.worded.hotpotqa import load_hotpotqa
-from workbench.tasks.worded.prosqa import load_prosqa
+from workbench.tasks.worded.gsm8k.sums import load_gsm8k
+from workbench.tasks.worded.hotpotqa.paragraphs import load_hotpotqa
+from workbench.tasks.worded.prosqa.parsing import load_prosqa
 
 DATA = Path(__file__).parents[1] / "data" / "worded"
 MANY = settings(max_examples=30, deadline=None, derandomize=True, database=None)

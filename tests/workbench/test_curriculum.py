@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from workbench.curriculum import Curriculum
 from workbench.settings.config import ConfigError, parse
 from workbench.settings.recipe import CurriculumConfig
+from workbench.tasks.worded.curriculum import Curriculum
 from workbench.tasks.worded.layout import Encoded, Specials, lay_out
 
 SPECIALS = Specials(start=90, end=91, latent=92, pause=93, stop=99)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from workbench.capabilities import Thinking
 from workbench.hooks import is_heard
-from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.problem import Problem
+from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.scoring import Score
 from workbench.tasks.worded.task import WordedTask
 

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workbench.curriculum import Curriculum
 from workbench.kinds import worded_batch
 from workbench.models.loops.depth import DepthModel
 from workbench.models.thoughts.thought import ThoughtModel
@@ -17,7 +16,8 @@ from workbench.settings.config import ConfigError
 from workbench.settings.recipe import TrainingConfig
 from workbench.tasks.base import Task
 from workbench.tasks.batch import Batch
-from workbench.tasks.worded.batch import WordedBatch
+from workbench.tasks.worded.curriculum import Curriculum
+from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import WordedTask
 from workbench.training.measure import measure, measure_worded, measured_rows
 from workbench.training.objective import Objective

@@ -11,7 +11,7 @@ from workbench.models.loops.depth import DepthModel
 from workbench.models.thoughts.thought import ThoughtModel
 from workbench.tasks.base import Task
 from workbench.tasks.batch import Batch
-from workbench.tasks.worded.batch import WordedBatch
+from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import WordedTask
 
 DRAW = 0  # seed of the rows that are measured: the same ones at every step

@@ -10,7 +10,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from workbench.settings.config import ConfigError
 from workbench.tasks import build_task
-from workbench.tasks.expressions import WORDS, evaluate, nesting
+from workbench.tasks.boolean.expressions import WORDS, evaluate, nesting
 
 SIZES = dict(n_train=24, n_valid=6, n_test=20)
 VERSIONS = ("paper", "matched")

@@ -8,9 +8,9 @@ import pytest
 from workbench.settings.config import ConfigError
 from workbench.tasks import build_task
 from workbench.tasks.worded.layout import ALL, COT, Layout
-from workbench.tasks.worded.prosqa import load_prosqa
-from workbench.tasks.worded.prosqa_names import CONCEPTS, PEOPLE
-from workbench.tasks.worded.prosqa_shortcuts import entity_blind_features, target_first
+from workbench.tasks.worded.prosqa.entity_blind import entity_blind_features, target_first
+from workbench.tasks.worded.prosqa.invented import CONCEPTS, PEOPLE
+from workbench.tasks.worded.prosqa.parsing import load_prosqa
 
 OFFICIAL = Path(__file__).parents[2] / "data" / "worded" / "prosqa_excerpt.json"
 SIZES = dict(n_train=60, n_valid=20, n_test=20, n_nodes=10, hops=[1, 2], lengths="balanced")
@@ -160,7 +160,7 @@ def test_a_file_beside_drawn_splits_takes_their_wording_and_words():
 
 
 def test_a_file_with_more_people_than_there_are_words_is_refused(monkeypatch):
-    monkeypatch.setattr("workbench.tasks.prosqa.PEOPLE", PEOPLE[:2])
+    monkeypatch.setattr("workbench.tasks.worded.prosqa.PEOPLE", PEOPLE[:2])
     task = build_task("prosqa", wording="arrows", test_file=str(OFFICIAL), **SIZES)
     with pytest.raises(ValueError, match="are more than the 2 and 72 that there are words for"):
         task.problems("test")

@@ -6,7 +6,7 @@ import pytest
 @pytest.fixture
 def graph():
     """Tom → a → b → d, a longer way a → c → e → d, and Eve → f; a → g is a dead end."""
-    from workbench.tasks.worded.prosqa_graph import Graph
+    from workbench.tasks.worded.prosqa.concept_graph import Graph
 
     names = ("Tom", "Eve", "a", "b", "c", "d", "e", "f", "g")
     edges = ((0, 2), (2, 3), (3, 5), (2, 4), (4, 6), (6, 5), (1, 7), (2, 8))
@@ -35,14 +35,14 @@ def graph():
     ],
 )
 def test_a_path_is_what_it_was_made_to_be(graph, said, expected):
-    from workbench.tasks.worded.prosqa_paths import CLASSES, path_class
+    from workbench.tasks.worded.prosqa.paths import CLASSES, path_class
 
     assert expected in CLASSES
     assert path_class(graph, said, True) == expected
 
 
 def test_a_wrong_label_alone_is_incorrect(graph):
-    from workbench.tasks.worded.prosqa_paths import path_class
+    from workbench.tasks.worded.prosqa.paths import path_class
 
     assert path_class(graph, " ", False) == "incorrect label"
 
@@ -50,7 +50,7 @@ def test_a_wrong_label_alone_is_incorrect(graph):
 @pytest.mark.parametrize("wording", ["sentences", "arrows"])
 def test_the_datas_own_solutions_are_correct_paths(wording):
     from workbench.tasks import build_task
-    from workbench.tasks.worded.prosqa_paths import path_class
+    from workbench.tasks.worded.prosqa.paths import path_class
 
     task = build_task("prosqa", n_train=1, n_valid=1, n_test=20, n_nodes=14, wording=wording)
     for problem, encoded in zip(task.problems("test"), task.encoded("test"), strict=True):

@@ -8,8 +8,8 @@ import torch
 
 from workbench.settings.config import ConfigError
 from workbench.tasks import build_task
-from workbench.tasks.graphs import distances, draw_twins, draw_unreachable
-from workbench.tasks.rules import fit_rule
+from workbench.tasks.reachability.graphs import distances, draw_twins, draw_unreachable
+from workbench.tasks.reachability.rules import fit_rule
 
 SMALL = dict(n_train=240, n_valid=40, n_test=40)
 
@@ -180,7 +180,7 @@ def test_of_long_paths_twins_have_the_same_surroundings():
 
 
 def test_without_room_for_a_twin_the_task_says_so(monkeypatch):
-    monkeypatch.setattr("workbench.tasks.graphs.TRIES", 3)
+    monkeypatch.setattr("workbench.tasks.reachability.graphs.TRIES", 3)
     sizes = dict(train_hops_max=1, nodes_min=3, nodes_max=3, n_train=20)
     task = build_task("reachability", version="matched", **SMALL | sizes)
     with pytest.raises(

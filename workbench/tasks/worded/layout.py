@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import torch
 
 from workbench.tasks.batch import NONE, PAD
-from workbench.tasks.worded.batch import WordedBatch
+from workbench.tasks.worded.rows import WordedBatch
 
 Filler = Literal["latent", "pause"]
 ALL = 1_000_000  # steps to leave out: however many there are

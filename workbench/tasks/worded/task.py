@@ -15,10 +15,10 @@ from workbench.settings.config import ConfigError, StrictModel, nearest
 from workbench.settings.recipe import CurriculumConfig
 from workbench.tasks.base import Task
 from workbench.tasks.batch import Batch
-from workbench.tasks.worded.batch import WordedBatch
 from workbench.tasks.worded.encoding import ANSWER, encoded
 from workbench.tasks.worded.layout import COT, Encoded, Layout, Specials, lay_out
 from workbench.tasks.worded.problem import Problem
+from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.scoring import Score
 from workbench.words.tokenizer import SPECIALS, Vocabulary, load_vocabulary
 from workbench.words.vocabulary import WordVocabulary
@@ -134,7 +134,9 @@ class WordedTask(Task):
         """
         if curriculum is None:
             raise ConfigError("training.curriculum is missing; a worded task needs one")
-        from workbench.curriculum import Curriculum  # which is written in this module's layouts
+        from workbench.tasks.worded.curriculum import (
+            Curriculum,  # which is written in this module's layouts
+        )
 
         return self.laid_out(Curriculum(curriculum).final())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from workbench.settings.files import FileError
-from workbench.tasks.worded.gsm8k import gsm8k_problems, load_gsm8k
+from workbench.tasks.worded.gsm8k.sums import gsm8k_problems, load_gsm8k
 from workbench.tasks.worded.problem import Problem, ProblemError
 
 DATA = Path(__file__).parents[3] / "data" / "worded"

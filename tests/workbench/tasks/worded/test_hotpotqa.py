@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.tasks.worded.hotpotqa import hotpotqa_problems, load_hotpotqa
+from workbench.tasks.worded.hotpotqa.paragraphs import hotpotqa_problems, load_hotpotqa
 from workbench.tasks.worded.problem import ProblemError
 
 PATH = Path(__file__).parents[3] / "data" / "worded" / "hotpotqa_invented.json"

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from workbench.tasks.worded.problem import Problem, ProblemError
-from workbench.tasks.worded.prosqa import load_prosqa, prosqa_problem, prosqa_row, words
-from workbench.tasks.worded.prosqa_graph import (
+from workbench.tasks.worded.prosqa.concept_graph import (
     Graph,
     frontier,
     n_shortest_paths,
@@ -15,6 +14,7 @@ from workbench.tasks.worded.prosqa_graph import (
     shortest_path,
     swapped,
 )
+from workbench.tasks.worded.prosqa.parsing import load_prosqa, prosqa_problem, prosqa_row, words
 
 PATH = Path(__file__).parents[3] / "data" / "worded" / "prosqa_excerpt.json"
 ROWS = json.loads(PATH.read_text())

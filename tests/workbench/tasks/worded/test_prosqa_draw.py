@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from workbench.settings.config import ConfigError
-from workbench.tasks.worded.prosqa import prosqa_problem
-from workbench.tasks.worded.prosqa_draw import OFFICIAL, GraphSettings, draw_graphs
-from workbench.tasks.worded.prosqa_edges import FILE, PRINTED, ancestor_counts, draw_edges
-from workbench.tasks.worded.prosqa_graph import n_shortest_paths, neighbours, swapped
-from workbench.tasks.worded.prosqa_names import CONCEPTS, PEOPLE
+from workbench.tasks.worded.prosqa.concept_graph import n_shortest_paths, neighbours, swapped
+from workbench.tasks.worded.prosqa.drawing import OFFICIAL, GraphSettings, draw_graphs
+from workbench.tasks.worded.prosqa.edges import FILE, PRINTED, ancestor_counts, draw_edges
+from workbench.tasks.worded.prosqa.invented import CONCEPTS, PEOPLE
+from workbench.tasks.worded.prosqa.parsing import prosqa_problem
 
 N = 400
 
@@ -197,7 +197,7 @@ def test_settings_that_cannot_be_are_refused(changes, sentence):
 
 
 def test_graphs_that_are_never_found_are_an_error(monkeypatch):
-    monkeypatch.setattr("workbench.tasks.worded.prosqa_draw.TRIES", 2)
+    monkeypatch.setattr("workbench.tasks.worded.prosqa.drawing.TRIES", 2)
     with pytest.raises(ConfigError, match="no matched graph of 8 nodes with a path of 6 hops was"):
         draw_graphs(5, 0, GraphSettings(n_nodes=8, version="matched", hops=(3, 6)))
     with pytest.raises(ConfigError, match="more names leave more room"):

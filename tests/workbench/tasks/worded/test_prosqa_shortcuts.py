@@ -7,9 +7,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
 from workbench.evaluation import wilson
-from workbench.tasks.worded.prosqa_draw import GraphSettings, draw_graphs
-from workbench.tasks.worded.prosqa_graph import Graph, swapped
-from workbench.tasks.worded.prosqa_shortcuts import entity_blind_features, target_first
+from workbench.tasks.worded.prosqa.concept_graph import Graph, swapped
+from workbench.tasks.worded.prosqa.drawing import GraphSettings, draw_graphs
+from workbench.tasks.worded.prosqa.entity_blind import entity_blind_features, target_first
 
 N = 1_200
 

@@ -143,7 +143,7 @@ def named(task, right, wrong):
     """A problem of the task with its two concepts named anew."""
     from dataclasses import replace
 
-    from workbench.tasks.worded.prosqa import prosqa_problem
+    from workbench.tasks.worded.prosqa.parsing import prosqa_problem
 
     graph = task.graphs("test")[0]
     names = list(graph.names)

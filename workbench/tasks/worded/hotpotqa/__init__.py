@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from workbench.registries import TASKS
 from workbench.settings.files import write_text
 from workbench.tasks.worded.file_task import FileTask, FileTaskConfig
-from workbench.tasks.worded.hotpotqa import hotpotqa_problems, load_hotpotqa
+from workbench.tasks.worded.hotpotqa.paragraphs import hotpotqa_problems, load_hotpotqa
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.scoring import Score, score_hotpotqa
 

@@ -26,17 +26,7 @@ from pydantic import model_validator
 
 from workbench.registries import TASKS
 from workbench.tasks.batch import Batch, DeepBatch
-from workbench.tasks.deep import (
-    SPLITS,
-    DeepConfig,
-    DeepTask,
-    Rows,
-    Table,
-    Tokens,
-    deep_batch,
-    widened,
-)
-from workbench.tasks.expressions import (
+from workbench.tasks.boolean.expressions import (
     AND,
     CLOSE,
     FALSE,
@@ -54,6 +44,16 @@ from workbench.tasks.expressions import (
     shortest,
     twins,
     uniform,
+)
+from workbench.tasks.deep import (
+    SPLITS,
+    DeepConfig,
+    DeepTask,
+    Rows,
+    Table,
+    Tokens,
+    deep_batch,
+    widened,
 )
 from workbench.words.vocabulary import WordVocabulary
 

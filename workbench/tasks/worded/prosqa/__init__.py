@@ -21,12 +21,12 @@ from workbench.kinds import worded_batch
 from workbench.registries import TASKS
 from workbench.tasks.batch import Batch
 from workbench.tasks.worded.problem import Problem
-from workbench.tasks.worded.prosqa import load_prosqa, prosqa_problem, words
-from workbench.tasks.worded.prosqa_draw import GraphSettings, draw_graphs
-from workbench.tasks.worded.prosqa_graph import Graph, renamed, shortest_path, swapped
-from workbench.tasks.worded.prosqa_names import CONCEPTS, PEOPLE
-from workbench.tasks.worded.prosqa_question import read_question
-from workbench.tasks.worded.prosqa_shortcuts import entity_blind_features, target_first
+from workbench.tasks.worded.prosqa.concept_graph import Graph, renamed, shortest_path, swapped
+from workbench.tasks.worded.prosqa.drawing import GraphSettings, draw_graphs
+from workbench.tasks.worded.prosqa.entity_blind import entity_blind_features, target_first
+from workbench.tasks.worded.prosqa.invented import CONCEPTS, PEOPLE
+from workbench.tasks.worded.prosqa.parsing import load_prosqa, prosqa_problem, words
+from workbench.tasks.worded.prosqa.typed import read_question
 from workbench.tasks.worded.scoring import Score, score_prosqa
 from workbench.tasks.worded.task import WordedConfig, WordedTask, word_vocabulary
 from workbench.words.vocabulary import WordVocabulary

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from workbench.tasks.batch import NONE
-from workbench.tasks.family import FURTHEST, NAMES, WORDS
+from workbench.tasks.kinship.people import FURTHEST, NAMES, WORDS
 
 SENTENCE = 7
 QUESTION = 9

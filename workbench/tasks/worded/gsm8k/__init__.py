@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from workbench.registries import TASKS
 from workbench.settings.files import write_text
 from workbench.tasks.worded.file_task import FileTask, FileTaskConfig
-from workbench.tasks.worded.gsm8k import gsm8k_problems, load_gsm8k
+from workbench.tasks.worded.gsm8k.sums import gsm8k_problems, load_gsm8k
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.scoring import Score, score_gsm8k
 

@@ -3,8 +3,8 @@
 import numpy as np
 from jaxtyping import Int
 
-from workbench.tasks.graph_text import LETTERS
-from workbench.tasks.graphs import Graphs
+from workbench.tasks.reachability.graph_text import LETTERS
+from workbench.tasks.reachability.graphs import Graphs
 
 RENAMINGS = 100  # of questions that stand twice, before there seem to be too few different ones
 

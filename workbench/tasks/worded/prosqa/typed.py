@@ -2,8 +2,8 @@
 
 import re
 
-from workbench.tasks.worded.prosqa import ASKED, FACT
-from workbench.tasks.worded.prosqa_graph import Graph, children, distances, parents
+from workbench.tasks.worded.prosqa.concept_graph import Graph, children, distances, parents
+from workbench.tasks.worded.prosqa.parsing import ASKED, FACT
 
 ARROWS = re.compile(r"\?\s*(\S+)\s+(\S+)\s+(\S+)\s*$")
 

@@ -45,8 +45,8 @@ from workbench.registries import TASKS
 from workbench.settings.config import StrictModel
 from workbench.tasks.base import Task
 from workbench.tasks.batch import PAD, Batch, GraphBatch
-from workbench.tasks.graph_text import LETTERS, parse_graph, write_graph
-from workbench.tasks.graphs import (
+from workbench.tasks.reachability.graph_text import LETTERS, parse_graph, write_graph
+from workbench.tasks.reachability.graphs import (
     Graphs,
     Places,
     distances,
@@ -55,8 +55,8 @@ from workbench.tasks.graphs import (
     draw_unreachable,
     local_features,
 )
-from workbench.tasks.lettering import Letters, letter
-from workbench.tasks.rules import Rule, fit_rule
+from workbench.tasks.reachability.lettering import Letters, letter
+from workbench.tasks.reachability.rules import Rule, fit_rule
 from workbench.words.vocabulary import WordVocabulary
 
 WIDEST = 20  # nodes of the largest graph

@@ -45,7 +45,7 @@ from workbench.tasks.deep import (
     firsts,
     widened,
 )
-from workbench.tasks.family import (
+from workbench.tasks.kinship.people import (
     FURTHEST,
     KIN,
     NAMES,
@@ -58,7 +58,7 @@ from workbench.tasks.family import (
     solve,
     way,
 )
-from workbench.tasks.stories import (
+from workbench.tasks.kinship.stories import (
     QUESTION,
     Stories,
     family_stories,

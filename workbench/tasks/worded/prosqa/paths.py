@@ -6,8 +6,8 @@ it is a shortest one if the way to its beginning and its own steps together are 
 
 from collections.abc import Sequence
 
-from workbench.tasks.worded.prosqa import FACT
-from workbench.tasks.worded.prosqa_graph import Graph, children, distances
+from workbench.tasks.worded.prosqa.concept_graph import Graph, children, distances
+from workbench.tasks.worded.prosqa.parsing import FACT
 
 CORRECT, LONGER, WRONG_TARGET = "correct path", "longer path", "wrong target"
 HALLUCINATED, UNREADABLE = "hallucinated edge", "unreadable"

@@ -15,7 +15,13 @@ from typing import Any
 
 from workbench.settings.config import nearest
 from workbench.tasks.worded.problem import Problem, ProblemError, read_rows, texts_of, value_of
-from workbench.tasks.worded.prosqa_graph import Edge, Graph, distances, parents, shortest_path
+from workbench.tasks.worded.prosqa.concept_graph import (
+    Edge,
+    Graph,
+    distances,
+    parents,
+    shortest_path,
+)
 
 WORDINGS = ("sentences", "arrows")
 FACT = re.compile(r"(?:Every )?(\S+) is an? (\S+)")

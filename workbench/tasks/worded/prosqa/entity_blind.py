@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Bool, Int
 
-from workbench.tasks.worded.prosqa_graph import Graph, children, distances, parents
+from workbench.tasks.worded.prosqa.concept_graph import Graph, children, distances, parents
 
 FAR = 100  # more steps than there are nodes: all ancestors
 

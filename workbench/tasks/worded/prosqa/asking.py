@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
-from workbench.tasks.worded.prosqa_edges import (
+from workbench.tasks.worded.prosqa.edges import (
     Edges,
     Law,
     Nodes,
