@@ -26,9 +26,9 @@ from analyses.thought_answers import (
 )
 from analyses.thought_states import STREAM, THOUGHT, thought_states
 from workbench.capabilities import Thinking
-from workbench.evaluation import wilson
 from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop, loop_of
 from workbench.recurrence.concept_stream import SHUT
+from workbench.runs.evaluation import wilson
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import WordedTask

@@ -18,8 +18,8 @@ from workbench.edits import Edit, Watch, parse_edits, patched_from, to_plain
 from workbench.instruments.finite import finite_hooks
 from workbench.kinds import worded_batch, worded_task
 from workbench.models.base import LatentModel
-from workbench.overview import state
 from workbench.runs import Run, load_run
+from workbench.runs.overview import state
 from workbench.settings.config import ConfigError, nearest
 from workbench.tasks import Task
 from workbench.tasks.batch import Batch

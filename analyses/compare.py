@@ -23,8 +23,8 @@ from analyses.paired import changes, mcnemar, probabilities
 from analyses.result import Result
 from analyses.spread import bootstrap
 from workbench.capabilities import Thinking
-from workbench.evaluation import wilson
 from workbench.runs import Run
+from workbench.runs.evaluation import wilson
 from workbench.tasks.worded.task import WordedTask
 
 if TYPE_CHECKING:

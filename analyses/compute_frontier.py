@@ -15,7 +15,7 @@ from analyses.parts import in_parts, most_loops
 from analyses.result import Result
 from analyses.trained import Trained
 from workbench.capabilities import Looped
-from workbench.evaluation import wilson
+from workbench.runs.evaluation import wilson
 from workbench.tasks.batch import Batch
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from analyses.labels import literal
 from analyses.result import Result
 from analyses.spending import ALL, Speaker, Spent, latencies
 from workbench.capabilities import Thinking
-from workbench.evaluation import wilson
 from workbench.runs import Run
+from workbench.runs.evaluation import wilson
 from workbench.settings.config import ConfigError
 from workbench.tasks.worded.task import WordedTask
 

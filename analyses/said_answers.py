@@ -14,8 +14,8 @@ from analyses.relaid import counts_of, relaid
 from analyses.result import Result
 from analyses.spread import bootstrap
 from workbench.capabilities import Thinking
-from workbench.evaluation import wilson
 from workbench.instruments.speaking import ROWS, speak
+from workbench.runs.evaluation import wilson
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import ANSWER, WordedTask

@@ -26,8 +26,8 @@ from torch import Tensor
 from analyses.declare import Example, analysis
 from analyses.labels import level_label
 from analyses.result import Result
-from workbench.evaluation import wilson
 from workbench.runs import Run
+from workbench.runs.evaluation import wilson
 from workbench.settings.config import ConfigError
 from workbench.tasks import Task
 from workbench.tasks.reachability.rules import Rule, fit_rule

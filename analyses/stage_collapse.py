@@ -31,7 +31,7 @@ from analyses.declare import Example, analysis
 from analyses.history import Record, by_split
 from analyses.result import Result
 from analyses.splits import of_tests
-from workbench.evaluation import wilson
+from workbench.runs.evaluation import wilson
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,8 +19,8 @@ from analyses.declare import Example, analysis
 from analyses.labels import literal
 from analyses.result import Result
 from workbench.capabilities import Thinking
-from workbench.evaluation import wilson
 from workbench.runs import Run
+from workbench.runs.evaluation import wilson
 from workbench.settings.config import ConfigError
 from workbench.tasks.worded.curriculum import Curriculum
 from workbench.tasks.worded.task import WordedTask

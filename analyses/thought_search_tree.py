@@ -22,8 +22,8 @@ from analyses.result import Result
 from analyses.search_nodes import KINDS, Nodes, nodes_of
 from analyses.spread import bootstrap
 from workbench.capabilities import Thinking
-from workbench.evaluation import wilson
 from workbench.instruments.speaking import speak
+from workbench.runs.evaluation import wilson
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.prosqa import Prosqa
 from workbench.tasks.worded.prosqa.concept_graph import Graph

@@ -19,8 +19,8 @@ from workbench.edits import parse_edits, patched_from
 from workbench.kinds import worded_task
 from workbench.models import FAMILIES
 from workbench.models.base import LatentModel
-from workbench.overview import overview, state
 from workbench.runs import Run, load_run
+from workbench.runs.overview import overview, state
 from workbench.settings.recipe import load_recipe
 from workbench.tasks import TASKS
 from workbench.tasks.worded.layout import Layout

@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from app.show import attempt
-from workbench.archive import unpack_run
+from workbench.runs.archive import unpack_run
 
 RUNS = Path("runs")
 HELP = (

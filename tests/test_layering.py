@@ -14,7 +14,7 @@ FORBIDDEN = {
     "analyses": {"app", "streamlit"},
     "app": {"torch", "transformer_lens"},
 }
-KNOWS_TRANSFORMER_LENS = ("hooks/", "components/", "models/", "convert.py")
+KNOWS_TRANSFORMER_LENS = ("hooks/", "components/", "models/", "pretrained/convert.py")
 
 
 def imported(path, everywhere=False):

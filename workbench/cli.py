@@ -43,8 +43,8 @@ Verb = Callable[[argparse.Namespace], None]
 
 def runs(args: argparse.Namespace) -> None:
     """List the runs in ./runs, in $WORKBENCH_RUNS and those that ship."""
-    from workbench.overview import state
     from workbench.runs import load_run, run_folders, where_runs_are
+    from workbench.runs.overview import state
 
     found = run_folders()
     if not found:
@@ -102,9 +102,9 @@ def train(args: argparse.Namespace) -> None:
 
 def evaluate(args: argparse.Namespace) -> None:
     """Measure how often a run answers right."""
-    from workbench.evaluation import evaluate as measure
-    from workbench.evaluation import in_words
     from workbench.runs import load_run
+    from workbench.runs.evaluation import evaluate as measure
+    from workbench.runs.evaluation import in_words
 
     run = load_run(args.run, _device(args.device))
     found = measure(

@@ -113,7 +113,7 @@ class Loops(Kind):
     unit, verb, option, in_passes = "loop", "loop", "--loops", False
 
     def check_number(self, model: "Recorded", n_loops: int | None, thoughts: int | None) -> None:
-        from workbench.evaluation import check_loops
+        from workbench.runs.evaluation import check_loops
 
         self.refuse_other(n_loops, thoughts)
         check_loops(n_loops)
@@ -130,7 +130,7 @@ class Loops(Kind):
         n: int | None,
         seed: int,
     ) -> dict[str, Any]:
-        from workbench.evaluation import by_loops
+        from workbench.runs.evaluation import by_loops
 
         trained = run.trained_loops
         return by_loops(task, trained, depth_model(model), split, n_loops, watch, n, seed)
@@ -170,7 +170,7 @@ class Thoughts(Kind):
     unit, verb, option, in_passes = "thought", "think", "--thoughts", True
 
     def check_number(self, model: "Recorded", n_loops: int | None, thoughts: int | None) -> None:
-        from workbench.evaluation import check_thoughts
+        from workbench.runs.evaluation import check_thoughts
 
         self.refuse_other(n_loops, thoughts)
         check_thoughts(thoughts, thought_model(model))
@@ -187,7 +187,7 @@ class Thoughts(Kind):
         n: int | None,
         seed: int,
     ) -> dict[str, Any]:
-        from workbench.evaluation import by_thoughts
+        from workbench.runs.evaluation import by_thoughts
 
         asked = worded_task(task)
         return by_thoughts(asked, thought_model(model), split, thoughts, watch, n, seed)

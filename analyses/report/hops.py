@@ -5,9 +5,9 @@ from typing import cast
 
 from analyses.analyse import analyse
 from analyses.bridge_alignment import BridgeAlignment
-from workbench.evaluation import evaluate
 from workbench.models.loops.depth import DepthModel
 from workbench.runs import Run
+from workbench.runs.evaluation import evaluate
 
 SPLITS = ("train_atom", "train_id", "test_id", "test_ood")
 ROWS = 2_000  # of each split, for the analyses

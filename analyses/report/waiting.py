@@ -19,11 +19,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from analyses.parts import in_parts
-from workbench.evaluation import wilson
 from workbench.hooks import HookPoint, loop_of
 from workbench.models.loops.depth import DepthModel
 from workbench.recurrence.update import Beyond, GatedUpdate
 from workbench.runs import Run, load_run
+from workbench.runs.evaluation import wilson
 from workbench.tasks.batch import GraphBatch
 
 STATE_IN, GATE = "recurrence.hook_state_in", "recurrence.gate.hook_post"

@@ -80,7 +80,7 @@ def test_an_overflow_is_reported_with_the_loop_where_it_starts(speaker, world):
 def test_an_edit_that_overflows_is_refused_by_evaluation_and_by_analyses(make_run):
     from analyses import analyse
     from workbench.edits import parse_edits
-    from workbench.evaluation import evaluate
+    from workbench.runs.evaluation import evaluate
 
     run = make_run("looped")
     edits = [
@@ -108,7 +108,7 @@ def test_weights_that_are_not_finite_are_refused_by_name(make_run, tmp_path):
 
 def test_a_step_says_how_exactly_its_weights_are_kept(make_run):
     from analyses import analyse
-    from workbench.evaluation import evaluate, in_words
+    from workbench.runs.evaluation import evaluate, in_words
 
     run = make_run("looped")
     step = run.steps[0]

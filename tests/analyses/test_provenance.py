@@ -8,8 +8,8 @@ import torch
 
 from analyses import analyse
 from workbench.edits import parse_edits
-from workbench.evaluation import evaluate, in_words
 from workbench.runs import load_run
+from workbench.runs.evaluation import evaluate, in_words
 from workbench.settings.files import read_tensors, write_tensors
 
 

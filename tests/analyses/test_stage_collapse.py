@@ -99,7 +99,7 @@ def test_a_step_that_is_in_the_making_counts_not(run_with_history):
 
 def test_an_interval_is_of_the_rows_that_there_are(run_with_history):
     from analyses import analyse
-    from workbench.evaluation import wilson
+    from workbench.runs.evaluation import wilson
 
     path = run_with_history([0.5] * 6, [0.5] * 6).path
     recipe = path / "recipe.yaml"

@@ -19,7 +19,7 @@ def test_an_edit_is_called_by_its_number_in_the_list(make_run):
 
 def test_evaluation_and_analyses_carry_what_was_touched(make_run):
     from analyses import analyse
-    from workbench.evaluation import evaluate
+    from workbench.runs.evaluation import evaluate
 
     run = make_run("looped")
     edits = [{"do": "zero", "place": ATTN, "loops": [1], "positions": "answer"}]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from workbench.archive import check_run, unpack_run
 from workbench.runs import STRANGER, load_run
+from workbench.runs.archive import check_run, unpack_run
 from workbench.settings.errors import is_complaint
 from workbench.settings.files import FileError
 
@@ -117,7 +117,7 @@ def test_a_strangers_recipe_reads_no_file_of_the_server(page_folder, tmp_path, l
 
 
 def test_an_unpacked_run_is_marked_as_a_strangers_and_runs(page_folder, tmp_path):
-    from workbench.evaluation import evaluate
+    from workbench.runs.evaluation import evaluate
 
     folder = unpack_run(packed(page_folder / "runs" / "tiny-looped"), tmp_path / "runs", "mine")
     assert (folder / STRANGER).exists() and load_run(folder).is_a_strangers

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.archive import unpack_run
 from workbench.edits import parse_edits
-from workbench.history import read_history
 from workbench.runs import load_run
+from workbench.runs.archive import unpack_run
+from workbench.runs.history import read_history
 from workbench.settings.errors import is_complaint
 from workbench.settings.plain_json import json_lines, parse_json, read_text
 from workbench.settings.plain_yaml import parse_yaml
@@ -173,8 +173,8 @@ def test_a_mutated_archive_is_a_run_or_a_sentence(made, tmp_path):
 
 
 def test_a_mutated_run_is_read_or_answered_in_a_sentence(made, tmp_path):
-    from workbench.evaluation import evaluate
-    from workbench.overview import overview
+    from workbench.runs.evaluation import evaluate
+    from workbench.runs.overview import overview
 
     draw = random.Random(0)
     for number in range(20):

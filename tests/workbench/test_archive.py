@@ -6,8 +6,8 @@ import zipfile
 import pytest
 import torch
 
-from workbench.archive import check_run, unpack_run
 from workbench.runs import load_run
+from workbench.runs.archive import check_run, unpack_run
 from workbench.settings.config import ConfigError
 from workbench.settings.files import FileError, read_tensors, write_tensors
 from workbench.training import train
@@ -99,7 +99,7 @@ def test_a_path_that_stands_twice_is_refused(files, refusal):
 
 @pytest.mark.parametrize("limit", ["MOST_BYTES", "MOST_FILES"])
 def test_what_is_too_large_is_refused_before_it_is_unpacked(files, refusal, monkeypatch, limit):
-    monkeypatch.setattr(f"workbench.archive.{limit}", 3)
+    monkeypatch.setattr(f"workbench.runs.archive.{limit}", 3)
     assert "too large for a run" in refusal(files)
 
 

@@ -152,10 +152,10 @@ def test_evaluate_takes_step_loops_and_edits(say, folder):
 
 
 def test_accuracy_is_the_same_in_every_chunk_size(say, monkeypatch):
-    import workbench.evaluation
+    import workbench.runs.evaluation
 
     _, whole, _ = say("evaluate", "run", "--split", "train_id", "--json", "-")
-    monkeypatch.setattr(workbench.evaluation, "ROWS", 7)
+    monkeypatch.setattr(workbench.runs.evaluation, "ROWS", 7)
     _, chunks, _ = say("evaluate", "run", "--split", "train_id", "--json", "-")
     assert json.loads(whole) == json.loads(chunks)
 

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from workbench.convert import ConversionError, from_transformer_lens, to_transformer_lens
 from workbench.models import build_model
+from workbench.pretrained.convert import ConversionError, from_transformer_lens, to_transformer_lens
 
 TOKENS = torch.tensor([[1, 2, 3, 4]])
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from workbench.edits import parse_edits
-from workbench.evaluation import evaluate, in_words, wilson
+from workbench.runs.evaluation import evaluate, in_words, wilson
 from workbench.settings.config import ConfigError
 
 

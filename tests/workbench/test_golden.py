@@ -10,8 +10,8 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from workbench.convert import from_transformer_lens
 from workbench.models import build_model, model_config
+from workbench.pretrained.convert import from_transformer_lens
 from workbench.settings.config import ModelConfig
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"

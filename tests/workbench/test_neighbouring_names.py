@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from workbench.convert import ConversionError, from_transformer_lens, to_transformer_lens
+from workbench.pretrained.convert import ConversionError, from_transformer_lens, to_transformer_lens
 
 TOKENS = torch.tensor([[1, 2, 3, 4], [4, 3, 2, 1]])
 

@@ -2,8 +2,8 @@ import os
 
 import pytest
 
-from workbench.overview import QUIET, overview, state
 from workbench.runs import load_run
+from workbench.runs.overview import QUIET, overview, state
 from workbench.training import train
 
 

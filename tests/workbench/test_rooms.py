@@ -6,7 +6,7 @@ import pytest
 
 PATHS = {
     "workbench.complaint": "workbench.settings.errors",
-    "workbench.evaluation": "workbench.runs.evaluation",
+    "workbench.runs.evaluation": "workbench.runs.evaluation",
     "workbench.files": "workbench.settings.files",
     "workbench.recipe": "workbench.settings.recipe",
     "workbench.vocabulary": "workbench.words.vocabulary",

@@ -5,9 +5,9 @@ import shutil
 import pytest
 import torch
 
-from workbench.evaluation import evaluate
-from workbench.overview import overview
 from workbench.runs import load_run, run_folders
+from workbench.runs.evaluation import evaluate
+from workbench.runs.overview import overview
 from workbench.settings.config import ConfigError
 from workbench.settings.files import FileError, read_tensors, write_tensors
 from workbench.training import train

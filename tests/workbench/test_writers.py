@@ -128,7 +128,7 @@ def test_exit_codes_tell_a_wrong_input_from_a_bug(made, capsys, monkeypatch):
         return [][1]
 
     assert cli.main(["evaluate", str(made), "--split", "nowhere", "--device", "cpu"]) == 1
-    monkeypatch.setattr("workbench.evaluation.evaluate", broken)
+    monkeypatch.setattr("workbench.runs.evaluation.evaluate", broken)
     assert cli.main(["evaluate", str(made), "--device", "cpu"]) == cli.CRASHED == 70
     said = capsys.readouterr().err
     assert "IndexError" in said and "this is a bug; please report it" in said

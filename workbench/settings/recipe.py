@@ -232,7 +232,7 @@ def commit() -> str | None:
 
     None if it does not run from a checkout of its own, or if there is no git.
     """
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
     words = [

@@ -22,9 +22,9 @@ from accelerate.utils import DistributedDataParallelKwargs, gather_object
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from workbench.card import write_card
 from workbench.instruments import GradientByLoop
 from workbench.models import build_model, model_config
+from workbench.runs.card import write_card
 from workbench.settings.config import ConfigError
 from workbench.settings.files import FileError, make_folder, write_tensors, write_text
 from workbench.settings.plain_json import (

@@ -168,8 +168,8 @@ def load_vocabulary(source: str, add_specials: bool = False) -> PretrainedVocabu
     Raises:
         PretrainedError: There is none.
     """
-    from workbench.architectures import PretrainedError
-    from workbench.sources import find_tokenizer
+    from workbench.pretrained.architectures import PretrainedError
+    from workbench.pretrained.sources import find_tokenizer
 
     found = find_tokenizer(source).vocabulary(0)
     if found is None:

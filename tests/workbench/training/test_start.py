@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from workbench.architectures import PretrainedError
+from workbench.pretrained.architectures import PretrainedError
 from workbench.runs import load_run
 from workbench.settings.config import parse
 from workbench.settings.files import FileError
@@ -90,7 +90,7 @@ def sums(gpt2, **changes):
 
 
 def test_a_run_from_a_pretrained_transformer_is_trained_and_asked(gpt2, tmp_path):
-    from workbench.evaluation import evaluate
+    from workbench.runs.evaluation import evaluate
 
     folder = train(sums(gpt2), tmp_path / "sums", quiet=True)
     run = load_run(folder)

@@ -6,7 +6,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
-from workbench.evaluation import wilson
+from workbench.runs.evaluation import wilson
 from workbench.tasks.worded.prosqa.concept_graph import Graph, swapped
 from workbench.tasks.worded.prosqa.drawing import GraphSettings, draw_graphs
 from workbench.tasks.worded.prosqa.entity_blind import entity_blind_features, target_first

@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbench.architectures import PretrainedError, architecture, listed, our_weights
 from workbench.models import family as family_named
 from workbench.models import model_config
 from workbench.models.base import LatentModel
 from workbench.models.fresh import fresh
+from workbench.pretrained.architectures import PretrainedError, architecture, listed, our_weights
+from workbench.pretrained.sources import find
 from workbench.settings.config import ModelConfig
-from workbench.sources import find
 from workbench.words.tokenizer import PretrainedVocabulary
 
 # What a family adds to a transformer, and no checkpoint of one holds: it starts as the family says

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from workbench.architectures import PretrainedError, listed
+from workbench.pretrained.architectures import PretrainedError, listed
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig

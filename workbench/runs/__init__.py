@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbench.history import read_history
 from workbench.models import build_model, model_config
 from workbench.models.base import LatentModel
+from workbench.runs.history import read_history
 from workbench.settings.config import ConfigError, nearest
 from workbench.settings.files import FileError, count_numbers, kept_hash, read_dtypes, read_tensors
 from workbench.settings.plain_json import is_file
@@ -22,7 +22,7 @@ from workbench.settings.recipe import Recipe, load_recipe
 from workbench.tasks import Task, task_from
 from workbench.tasks.worded.curriculum import chosen_step
 
-SHIPPED = Path(__file__).parent.parent / "checkpoints"
+SHIPPED = Path(__file__).parents[2] / "checkpoints"
 
 STRANGER = "uploaded"  # a file in the folder of a run that somebody else gave
 PRECISIONS = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float64"}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from workbench.architectures import PretrainedError, listed
-from workbench.gguf_head import GgufHead, read_head
+from workbench.pretrained.architectures import PretrainedError, listed
+from workbench.pretrained.gguf_head import GgufHead, read_head
 from workbench.settings.config import nearest
 from workbench.words.tokenizer import PretrainedVocabulary
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from workbench.history import read_history
 from workbench.models.base import LatentModel
+from workbench.runs.history import read_history
 from workbench.settings.files import write_text
 from workbench.settings.recipe import Recipe
 from workbench.tasks.base import Task
