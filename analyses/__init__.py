@@ -11,43 +11,43 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from analyses.names import ANALYSES, HOMES
+from analyses.kit.listing import ANALYSES, HOMES
 
 if TYPE_CHECKING:
-    from analyses.ablation import ablation
     from analyses.analyse import analyse, find
-    from analyses.analysed import Analysed
-    from analyses.answers import answers
-    from analyses.attention import attention
-    from analyses.bridge_alignment import bridge_alignment
-    from analyses.compare import compare
-    from analyses.compute_frontier import compute_frontier
-    from analyses.concept_probe import concept_probe
-    from analyses.convergence import convergence
-    from analyses.cost import cost
-    from analyses.declare import Example, analysis
-    from analyses.gate_maps import gate_maps
-    from analyses.gradient_highway import gradient_highway
-    from analyses.graph_states import graph_states
-    from analyses.logit_lens import logit_lens
-    from analyses.memory_retention import memory_retention
-    from analyses.reached_set import reached_set
-    from analyses.realigned_answer import realigned_answer
-    from analyses.realignment import realignment
-    from analyses.result import Result
-    from analyses.shortcuts import shortcuts
-    from analyses.stage_collapse import stage_collapse
-    from analyses.stage_curve import stage_curve
-    from analyses.thought_count import thought_count
-    from analyses.thought_search_tree import thought_search_tree
-    from analyses.training_curves import training_curves
+    from analyses.change.ablation import ablation
+    from analyses.change.realigned_answer import realigned_answer
+    from analyses.change.realignment import realignment
+    from analyses.change.thought_count import thought_count
+    from analyses.graphs.graph_states import graph_states
+    from analyses.graphs.reached_set import reached_set
+    from analyses.graphs.thought_search_tree import thought_search_tree
+    from analyses.kit.analysed import Analysed
+    from analyses.kit.declare import Example, analysis
+    from analyses.kit.result import Result
+    from analyses.measure.compare import compare
+    from analyses.measure.compute_frontier import compute_frontier
+    from analyses.measure.cost import cost
+    from analyses.measure.shortcuts import shortcuts
+    from analyses.read.answers import answers
+    from analyses.read.attention import attention
+    from analyses.read.bridge_alignment import bridge_alignment
+    from analyses.read.concept_probe import concept_probe
+    from analyses.read.convergence import convergence
+    from analyses.read.gate_maps import gate_maps
+    from analyses.read.gradient_highway import gradient_highway
+    from analyses.read.logit_lens import logit_lens
+    from analyses.read.memory_retention import memory_retention
+    from analyses.training.stage_collapse import stage_collapse
+    from analyses.training.stage_curve import stage_curve
+    from analyses.training.training_curves import training_curves
 
 _HOME = HOMES | {
-    "Analysed": "analyses.analysed",
-    "Example": "analyses.declare",
-    "Result": "analyses.result",
+    "Analysed": "analyses.kit.analysed",
+    "Example": "analyses.kit.declare",
+    "Result": "analyses.kit.result",
     "analyse": "analyses.analyse",
-    "analysis": "analyses.declare",
+    "analysis": "analyses.kit.declare",
     "find": "analyses.analyse",
 }
 __all__ = [
@@ -87,7 +87,7 @@ __all__ = [
 class _Package(ModuleType):
     """The package, whose names are functions even where a module bears the same one.
 
-    Importing the module `analyses.attention` would otherwise put it in place of the function.
+    Importing the module `analyses.read.attention` would otherwise put it in place of the function.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from analyses.analysed import Analysed, Provenance
-from analyses.declare import ANALYSES, Declared, declared
-from analyses.result import Result
-from analyses.splits import Batches
-from analyses.trained import Trained
+from analyses.kit.analysed import Analysed, Provenance
+from analyses.kit.declare import ANALYSES, Declared, declared
+from analyses.kit.result import Result
+from analyses.kit.splits import Batches
+from analyses.kit.trained import Trained
 from workbench.capabilities import NEEDED, Recorded, has
 from workbench.edits import Edit, Watch, parse_edits, patched_from, to_plain
 from workbench.instruments.finite import finite_hooks

@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from analyses.graph_states import PROBES
+from analyses.graphs.graph_states import PROBES
 from app import address
 from app.address import URL
 

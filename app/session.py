@@ -13,8 +13,8 @@ from typing import Any, cast
 import streamlit as st
 
 from analyses import Analysed, analyse
-from analyses.answers import Answers
-from analyses.items import items as of_cell
+from analyses.read.answers import Answers
+from analyses.read.items import items as of_cell
 from workbench.edits import parse_edits, patched_from
 from workbench.kinds import worded_task
 from workbench.models import FAMILIES

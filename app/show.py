@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from analyses import Analysed
-from analyses.export import image, page, why_no_image
+from analyses.kit.export import image, page, why_no_image
 from app import session
 from app.session import Chosen
 from workbench.settings.errors import is_complaint

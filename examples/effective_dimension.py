@@ -13,8 +13,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from analyses import Result, analysis
-from analyses.labels import loop_labels
-from analyses.tidy import tidy
+from analyses.kit.labels import loop_labels
+from analyses.kit.tidy import tidy
 from workbench.capabilities import Looped
 from workbench.tasks.batch import Batch
 

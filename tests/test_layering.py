@@ -14,6 +14,14 @@ FORBIDDEN = {
     "analyses": {"app", "streamlit"},
     "app": {"torch", "transformer_lens"},
 }
+ROOMS = {  # each imports from those before it alone
+    "workbench": "settings hooks words kinds capabilities registries components recurrence models "
+    "tasks pretrained instruments edits runs training recipes",
+    "analyses": "kit read change measure graphs training analyse report",
+    "app": "session controls views",
+}
+OLD_NAMES = {"complaint", "evaluation", "files", "recipe", "vocabulary"}  # of modules that moved
+OLD_NAMES |= {"attention", "labels", "logit_lens"}
 KNOWS_TRANSFORMER_LENS = ("hooks/", "components/", "models/", "pretrained/convert.py")
 
 
@@ -31,6 +39,30 @@ def imported(path, everywhere=False):
 
 def files(package):
     return sorted((ROOT / package).rglob("*.py"))
+
+
+def rooms_of_imports(path, package):
+    """Rooms of a package that a file imports from when it is imported itself."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            first, *inner = node.module.split(".")
+            if first == package:
+                yield from inner[:1] or [alias.name for alias in node.names]
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_a_room_imports_from_those_before_it_alone(package):
+    order = ROOMS[package].split()
+    seen, broken = set(), set()
+    for path in files(package):
+        room = path.relative_to(ROOT / package).parts[0].removesuffix(".py")
+        if room in OLD_NAMES | {"__init__", "cli", "streamlit_app"}:
+            continue
+        seen.add(room)
+        for other in rooms_of_imports(path, package):
+            if order.index(other) > order.index(room):
+                broken.add(f"{path.relative_to(ROOT)} imports from {other}")
+    assert not broken and seen == set(order)
 
 
 @pytest.mark.parametrize("package", FORBIDDEN)

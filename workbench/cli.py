@@ -69,7 +69,7 @@ def recipes(args: argparse.Namespace) -> None:
 
 def analyses(args: argparse.Namespace) -> None:
     """List the analyses."""
-    from analyses.names import ANALYSES
+    from analyses.kit.listing import ANALYSES
 
     for name in ANALYSES:
         print(f"{name:20} {ANALYSES.about(name)}")

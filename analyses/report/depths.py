@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import cast
 
 from analyses.analyse import analyse
-from analyses.compute_frontier import ComputeFrontier
-from analyses.shortcuts import Shortcuts
+from analyses.measure.compute_frontier import ComputeFrontier
+from analyses.measure.shortcuts import Shortcuts
 from workbench.models.loops.depth import DepthModel
 from workbench.recurrence.base import Recurrence
 from workbench.runs import Run

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from analyses.analyse import analyse
-from analyses.bridge_alignment import BridgeAlignment
+from analyses.read.bridge_alignment import BridgeAlignment
 from workbench.models.loops.depth import DepthModel
 from workbench.runs import Run
 from workbench.runs.evaluation import evaluate

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from analyses.analyse import analyse
-from analyses.compare import Compare
-from analyses.labels import level_label
+from analyses.kit.labels import level_label
+from analyses.measure.compare import Compare
 from workbench.kinds import THOUGHTS, worded_task
 from workbench.runs import Run
 

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from analyses.parts import in_parts
+from analyses.kit.parts import in_parts
 from workbench.hooks import HookPoint, loop_of
 from workbench.models.loops.depth import DepthModel
 from workbench.recurrence.update import Beyond, GatedUpdate

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from analyses.names import ANALYSES
+from analyses.kit.listing import ANALYSES
 
 CASES = [*ANALYSES, "gate_maps of thoughts"]
 
@@ -21,7 +21,7 @@ def name_of(case):
 
 
 def is_of_a_run(case):
-    from analyses.declare import declared
+    from analyses.kit.declare import declared
 
     return declared(name_of(case)).on == "run"
 

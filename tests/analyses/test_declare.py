@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from importlib import import_module
 from types import ModuleType
 
 import pytest
 
+import analyses
 from workbench.capabilities import Looped
 from workbench.settings.config import ConfigError
 from workbench.tasks.batch import Batch
@@ -52,15 +54,15 @@ def test_the_type_of_the_model_must_be_a_class():
 
 
 def test_what_is_given_is_no_option():
-    from analyses.declare import declared
+    from analyses.kit.declare import declared
 
     lens = declared("logit_lens")
     assert lens.given == ("n_loops",) and lens.options == {"top": int}
 
 
 def test_a_function_that_was_never_declared_is_refused_by_name():
-    from analyses.declare import declared
-    from analyses.names import ANALYSES
+    from analyses.kit.declare import declared
+    from analyses.kit.listing import ANALYSES
 
     def bare(model: Looped, batch: Batch):
         return None
@@ -74,7 +76,7 @@ def test_a_function_that_was_never_declared_is_refused_by_name():
 
 
 @pytest.mark.parametrize(
-    "before", ["analyses.attention", "analyses.logit_lens", "analyses.report.hops"]
+    "before", ["analyses.attention", "analyses.read.logit_lens", "analyses.report.hops"]
 )
 def test_the_package_gives_functions_whatever_was_imported_before(before):
     program = (
@@ -86,9 +88,7 @@ def test_the_package_gives_functions_whatever_was_imported_before(before):
 
 
 def test_modules_named_like_functions_are_modules_still():
-    import analyses.attention
-
-    module = sys.modules["analyses.attention"]
+    module = import_module("analyses.attention")
     assert isinstance(module, ModuleType) and analyses.attention is module.attention
 
 

@@ -50,7 +50,7 @@ def walker(build):
 
 
 def test_crossing_is_interpolated_and_the_slope_is_loops_a_step():
-    from analyses.frontier import fit
+    from analyses.measure.fitted_frontier import fit
 
     accuracy = torch.tensor([[1.0, 1.0, 1.0, 1.0], [0.5, 1.0, 1.0, 1.0], [0.5, 0.5, 0.5, 1.0]])
     chance, solved = torch.full((3,), 0.5), torch.ones(3, dtype=torch.bool)
@@ -60,7 +60,7 @@ def test_crossing_is_interpolated_and_the_slope_is_loops_a_step():
 
 
 def test_a_difficulty_within_noise_of_chance_is_never_solved():
-    from analyses.frontier import fit, solvable
+    from analyses.measure.fitted_frontier import fit, solvable
 
     accuracy, chance = torch.tensor([[0.5, 0.55], [0.5, 0.9]]), torch.full((2,), 0.5)
     solved = solvable(accuracy, chance, torch.tensor([50, 50]))
@@ -71,7 +71,7 @@ def test_a_difficulty_within_noise_of_chance_is_never_solved():
 
 
 def test_best_accuracy_counts_loops_from_the_difficulty_on():
-    from analyses.frontier import best_once_enough
+    from analyses.measure.fitted_frontier import best_once_enough
 
     accuracy = torch.tensor([[0.9, 0.6], [1.0, 0.7], [1.0, 1.0]])
     levels, wanted = torch.tensor([1, 2, 3]), torch.ones(3, dtype=torch.bool)
@@ -122,7 +122,7 @@ def test_the_frontier_of_a_planted_staircase_is_one_loop_a_step(staircase):
 
 def test_a_difficulty_that_a_guess_does_as_well_on_is_not_on_the_frontier(staircase, world):
     from analyses import compute_frontier
-    from analyses.trained import Shortcut, Trained
+    from analyses.kit.trained import Shortcut, Trained
 
     class Guessing(Trained):
         def shortcut(self, batch):
@@ -155,8 +155,8 @@ def test_blocks_without_attention_have_none_to_look_at(build):
 
 
 def test_parts_of_a_batch_read_as_the_whole(walker):
-    from analyses.compute_frontier import right_by_loop
-    from analyses.parts import in_parts
+    from analyses.kit.parts import in_parts
+    from analyses.measure.compute_frontier import right_by_loop
 
     model = walker()
     batch = graph(n=7)
@@ -199,7 +199,7 @@ def test_gate_maps_show_the_probability_of_stopping(walker):
 
 
 def test_spectral_radius_is_the_largest_eigenvalue(walker):
-    from analyses.convergence import spectral_radius
+    from analyses.read.convergence import spectral_radius
 
     model, batch = walker(), graph(n=2)
     state = torch.randn(2, 5, 16)
@@ -252,7 +252,7 @@ def test_a_loop_that_halves_the_way_converges_by_halves(walker):
 
 def test_attention_on_a_graph_is_compared_with_looking_evenly(walker):
     from analyses import attention
-    from analyses.graph_attention import GraphAttention
+    from analyses.read.graph_attention import GraphAttention
 
     model, batch = walker(), graph(n=3)
     found = attention(model, batch)
@@ -314,7 +314,7 @@ def test_gradient_highway_says_what_it_needs(walker, options, sentence):
 
 
 def test_a_probe_reads_a_planted_reached_set_and_a_shuffled_one_does_not():
-    from analyses.node_probe import NodeProbe
+    from analyses.graphs.node_probe import NodeProbe
     from workbench.tasks.batch import Batch
 
     batch = Batch.cat([graph(), graph(edges=[(0, 1)]), graph(edges=[(0, 2), (2, 4)])] * 20)

@@ -176,7 +176,7 @@ def test_attention_of_mixed_lengths_leaves_padding_out(looped, make_run):
 
 
 def test_bootstrap_covers_the_mean_and_narrows_with_more_examples():
-    from analyses.spread import bootstrap
+    from analyses.kit.spread import bootstrap
 
     values = torch.randn(4_000, generator=torch.Generator().manual_seed(0)) + 2
     few, many = bootstrap(values[:100]), bootstrap(values)
@@ -186,7 +186,7 @@ def test_bootstrap_covers_the_mean_and_narrows_with_more_examples():
 
 
 def test_bootstrap_leaves_absent_examples_out():
-    from analyses.spread import bootstrap
+    from analyses.kit.spread import bootstrap
 
     mean, low, high = bootstrap(torch.tensor([[1.0, torch.nan, 1.0], [0.0, 0.0, torch.nan]]))
     assert mean.tolist() == [1.0, 0.0]
@@ -255,7 +255,7 @@ def test_realignment_always_measures_the_state_left_alone(looped):
 
 
 def test_the_control_of_a_lone_question_draws_bridges_and_never_the_true_one(make_run):
-    from analyses.realigned_answer import OTHERS, _with_other_bridges
+    from analyses.change.realigned_answer import OTHERS, _with_other_bridges
 
     task = make_run("looped").task
     question = task.question(task.examples(task.batch("test_ood", 1))[0]["question"])
@@ -269,7 +269,7 @@ def test_the_control_of_a_lone_question_draws_bridges_and_never_the_true_one(mak
 
 def test_the_task_is_asked_for_the_controls_words(make_run):
     from analyses import analyse
-    from analyses.realigned_answer import realigned_answer
+    from analyses.change.realigned_answer import realigned_answer
 
     run = make_run("looped")
     batch = run.task.batch("test_ood", 1)

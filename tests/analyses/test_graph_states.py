@@ -62,7 +62,7 @@ def test_edges_are_as_wide_as_their_attention(found):
 
 
 def test_nodes_stand_in_layers_and_never_on_each_other():
-    from analyses.graph_drawing import layers, places
+    from analyses.graphs.graph_drawing import layers, places
 
     edges = np.zeros((7, 7), bool)
     for first, second in ((0, 1), (1, 2), (3, 0), (2, 4), (5, 6)):

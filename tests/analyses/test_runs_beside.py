@@ -17,7 +17,7 @@ def word(make_staged_run):
 
 
 def test_mcnemar_is_the_binomial_test_of_the_questions_that_differ():
-    from analyses.paired import changes, mcnemar, probabilities
+    from analyses.kit.paired import changes, mcnemar, probabilities
 
     one = torch.tensor([True] * 6 + [False] * 1 + [True] * 3)
     other = torch.tensor([False] * 6 + [True] * 1 + [True] * 3)
@@ -158,7 +158,7 @@ def test_thoughts_and_words_said_are_passes(plant_words, always, word):
 
 def test_a_chain_is_cut_after_a_finished_step(plant_words, word):
     """Every chain is "x . y ." and then the answer."""
-    from analyses.spending import Speaker
+    from analyses.measure.spending import Speaker
 
     answer, share = word(0)
     x, y = (w for w in ("Every", "is"))

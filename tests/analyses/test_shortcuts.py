@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from analyses import analyse, shortcuts
-from analyses.shortcuts import ALL, MAJORITY, versions_of
+from analyses.measure.shortcuts import ALL, MAJORITY, versions_of
 from workbench.cli import main
 from workbench.settings.config import ConfigError
 from workbench.tasks import build_task

@@ -15,7 +15,7 @@ def planted(at: int, n: int = 40, noise: float = 0.03, seed: int = 0) -> list[fl
 @pytest.mark.parametrize("at", [14, 20, 33])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_planted_collapse_is_found_within_one_measurement(at, seed):
-    from analyses.stage_collapse import collapse_of
+    from analyses.training.stage_collapse import collapse_of
 
     change = collapse_of(planted(at, seed=seed))
     assert change.at is not None
@@ -25,7 +25,7 @@ def test_a_planted_collapse_is_found_within_one_measurement(at, seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_collapse_over_several_measurements_is_found_at_its_middle(seed):
-    from analyses.stage_collapse import collapse_of
+    from analyses.training.stage_collapse import collapse_of
 
     wiggle = np.random.default_rng(seed).normal(0, 0.02, 40)
     curve = np.interp(np.arange(40), [0, 10, 20, 24, 39], [0, 1, 1, 0, 0]) + wiggle
@@ -36,7 +36,7 @@ def test_a_collapse_over_several_measurements_is_found_at_its_middle(seed):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_curve_that_rises_and_stays_has_no_collapse(seed):
-    from analyses.stage_collapse import collapse_of
+    from analyses.training.stage_collapse import collapse_of
 
     curve = planted(at=40, seed=seed)
     change = collapse_of(curve)
@@ -46,7 +46,7 @@ def test_a_curve_that_rises_and_stays_has_no_collapse(seed):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_noise_near_the_floor_is_no_collapse(seed):
-    from analyses.stage_collapse import collapse_of
+    from analyses.training.stage_collapse import collapse_of
 
     curve = np.abs(np.random.default_rng(seed).normal(0, 0.01, 40))
     assert collapse_of(curve.tolist()).at is None
@@ -54,7 +54,7 @@ def test_noise_near_the_floor_is_no_collapse(seed):
 
 @pytest.mark.parametrize("at", [6, 20, 33])
 def test_a_planted_rise_is_found_within_one_measurement(at):
-    from analyses.stage_collapse import rise_of
+    from analyses.training.stage_collapse import rise_of
 
     curve = np.where(np.arange(40) < at, 0.05, 0.95)
     curve = curve + np.random.default_rng(0).normal(0, 0.03, 40)
@@ -64,7 +64,7 @@ def test_a_planted_rise_is_found_within_one_measurement(at):
 
 
 def test_a_flat_curve_neither_falls_nor_rises():
-    from analyses.stage_collapse import collapse_of, rise_of
+    from analyses.training.stage_collapse import collapse_of, rise_of
 
     assert collapse_of([0.5] * 12).at is None
     assert rise_of([0.5] * 12).at is None
@@ -112,7 +112,7 @@ def test_an_interval_is_of_the_rows_that_there_are(run_with_history):
 @pytest.mark.parametrize("memory", [0.0, 0.9, 0.97])
 @pytest.mark.parametrize("n", [12, 40])
 def test_noise_that_remembers_its_past_is_rarely_taken_for_a_step(memory, n):
-    from analyses.stage_collapse import step_down
+    from analyses.training.stage_collapse import step_down
 
     rng = np.random.default_rng(0)
     series = rng.normal(size=(200, n))

@@ -2,7 +2,7 @@
 
 import plotly.graph_objects as go
 
-from analyses.style import SUBTITLE, styled, subtitled
+from analyses.kit.style import SUBTITLE, styled, subtitled
 
 
 def test_a_long_line_is_broken_between_its_parts_and_the_axes_keep_their_height():

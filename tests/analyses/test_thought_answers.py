@@ -74,7 +74,7 @@ def test_an_answer_that_the_stream_carries_is_lost_without_read_or_write(
 
 
 def test_a_gate_is_shut_exactly_or_as_published(make_thinking_run):
-    from analyses.ablation import SHARES, _shut
+    from analyses.change.ablation import SHARES, _shut
 
     run = make_thinking_run("agclr")
     batch = batch_of(run)[1]
@@ -91,7 +91,7 @@ def test_a_gate_is_shut_exactly_or_as_published(make_thinking_run):
 
 
 def test_a_held_stream_stays_and_a_frozen_one_is_normed_again(make_thinking_run):
-    from analyses.ablation import _held, _shut
+    from analyses.change.ablation import _held, _shut
 
     run = make_thinking_run("agclr")
     batch = batch_of(run, thoughts=4)[1]
@@ -107,7 +107,7 @@ def test_a_held_stream_stays_and_a_frozen_one_is_normed_again(make_thinking_run)
 
 
 def test_large_batches_are_exchanged_across_their_parts(make_thinking_run, monkeypatch):
-    from analyses import thought_answers
+    from analyses.read import thought_answers
     from workbench.instruments import speaking
 
     run = make_thinking_run("coconut")
@@ -168,7 +168,7 @@ def test_thoughts_that_come_too_few_or_too_many_miss_the_answer(reasoner, make_t
 
 
 def test_an_answer_is_sorted_by_what_it_says(make_thinking_run):
-    from analyses.thought_count import KINDS, _kind
+    from analyses.change.thought_count import KINDS, _kind
 
     task = make_thinking_run("coconut").task
     problem = task.problems("test")[0]
@@ -192,7 +192,7 @@ def test_numbers_of_thoughts_that_do_not_fit_are_refused(make_thinking_run):
 
 
 def test_the_paired_test_is_exact():
-    from analyses.paired import difference, holm, mcnemar
+    from analyses.kit.paired import difference, holm, mcnemar
 
     assert mcnemar(5, 0) == mcnemar(0, 5) == 2 / 32
     assert mcnemar(8, 2) == pytest.approx(2 * (1 + 10 + 45) / 1024)

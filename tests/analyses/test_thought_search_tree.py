@@ -98,7 +98,7 @@ def test_paths_that_are_said_are_classed(plant_words, words, question):
 
 
 def test_heights_and_frontiers_are_those_of_a_graph_made_by_hand():
-    from analyses.search_nodes import nodes_of
+    from analyses.graphs.search_nodes import nodes_of
     from workbench.tasks.worded.prosqa.concept_graph import Graph
 
     names = ("Tom", "Eve", "a", "b", "c", "d", "f")
@@ -115,7 +115,7 @@ def test_heights_and_frontiers_are_those_of_a_graph_made_by_hand():
 
 @pytest.mark.parametrize("wording", ["arrows", "sentences"])
 def test_a_step_is_as_probable_as_its_tokens_in_a_whole_forward(make_staged_run, wording):
-    from analyses.next_steps import NextSteps
+    from analyses.graphs.next_steps import NextSteps
 
     run = make_staged_run(f"task.wording={wording}")
     batch = run.task.batch("test", 3)
@@ -135,7 +135,7 @@ def test_a_step_is_as_probable_as_its_tokens_in_a_whole_forward(make_staged_run,
 
 
 def test_other_tasks_are_refused(make_staged_run):
-    from analyses.thought_search_tree import thought_search_tree
+    from analyses.graphs.thought_search_tree import thought_search_tree
     from workbench.tasks import TASKS
 
     run = make_staged_run()

@@ -116,7 +116,7 @@ def test_a_family_without_gates_and_rows_without_thoughts_are_told_so(make_think
 
 
 def test_cosines_are_of_the_first_pass_of_the_same_row_and_of_all_others():
-    from analyses.memory_retention import cosines
+    from analyses.read.memory_retention import cosines
 
     first = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]])
     second = torch.tensor([[0.0, 1.0], [0.0, 5.0], [torch.nan, torch.nan]])
@@ -200,7 +200,7 @@ def test_planted_concepts_are_the_nearest_and_those_of_others_are_not(make_think
 
 
 def test_two_thoughts_a_step_look_for_one_steps_concept(make_thinking_run):
-    from analyses.concept_probe import _wanted
+    from analyses.read.concept_probe import _wanted
 
     task, _ = batch_of(make_thinking_run("coconut"))
     batch = mixed(task, [4, 2])

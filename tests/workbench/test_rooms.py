@@ -5,6 +5,9 @@ from importlib import import_module
 import pytest
 
 PATHS = {
+    "analyses.attention": "analyses.read.attention",
+    "analyses.labels": "analyses.kit.labels",
+    "analyses.logit_lens": "analyses.read.logit_lens",
     "workbench.complaint": "workbench.settings.errors",
     "workbench.runs.evaluation": "workbench.runs.evaluation",
     "workbench.files": "workbench.settings.files",

@@ -1,0 +1,1 @@
+"""What a model answers when something inside is changed."""

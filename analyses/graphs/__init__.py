@@ -1,0 +1,1 @@
+"""Graphs: what is held of each node, and how thoughts search."""

@@ -1,0 +1,149 @@
+"""A result with a record of where its numbers came from."""
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any, cast
+
+from analyses.kit.export import page
+from analyses.kit.labels import literal
+from analyses.kit.result import Result
+from workbench.settings.files import FileError, make_folder, write_text
+from workbench.settings.plain_json import is_file
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+LONGEST = 60  # characters of a question that a figure has room for below its title
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Which run, weights, rows and interventions a result is of."""
+
+    run: str
+    recipe: str
+    """Of which recipe the run is."""
+    step: int | None = None
+    split: str | list[str] | None = None
+    question: str | None = None
+    """The typed question that stands in place of a split."""
+    loops: int | None = None
+    edits: list[dict[str, Any]] = field(default_factory=list)
+    n: int | None = None
+    seed: int = 0
+    options: dict[str, Any] = field(default_factory=dict)
+    thoughts: int | None = None
+    """Where another number is asked for than the run's training ended with."""
+    touched: list[dict[str, Any]] = field(default_factory=list)
+    """Rows, loops and positions that each edit touched."""
+    patched_from: dict[str, str] = field(default_factory=dict)
+    """The hash of the weights of each run that an edit patches from."""
+    weights: str | None = None
+    """The hash of the weights."""
+    precision: str | None = None
+    """The number format that the weights are kept in."""
+    trained_loops: int | None = None
+    state: str = "finished"
+    """Of the run: finished, in training or stopped."""
+
+    def line(self) -> str:
+        """In a few words, as plotly shows them literally."""
+        run = self.run if self.run == self.recipe else f"{self.run} (recipe {self.recipe})"
+        parts = [run, self._weights()]
+        if self.question is not None:
+            parts.append(shorten(self.question, LONGEST, placeholder=" …"))
+        if self.split is not None:
+            parts.append(self.split if isinstance(self.split, str) else ", ".join(self.split))
+        if self.n is not None:
+            parts.append(f"n ≤ {self.n}, seed {self.seed}")
+        if self.loops is not None:
+            trained = self.trained_loops
+            beside = "" if trained in (None, self.loops) else f", trained with {trained}"
+            parts.append(f"{self.loops} loops{beside}")
+        if self.thoughts is not None:
+            parts.append(f"{self.thoughts} thoughts, not as trained")
+        if self.edits:
+            rows = ", ".join(f"{touch['rows']:,}" for touch in self.touched)
+            n = len(self.edits)
+            unit = "row" if rows == "1" else "rows"
+            parts.append(f"{n} edit{'s' if n > 1 else ''} (touched {rows} {unit})")
+        return literal(" · ".join(parts))
+
+    def _weights(self) -> str:
+        """Which weights they are, and how exactly they are kept."""
+        if self.step is not None:
+            which = f"step {self.step}"
+        else:
+            which = "final weights" if self.state == "finished" else f"run {self.state}"
+        kept = "" if self.precision in (None, "float32") else f" (kept in {self.precision})"
+        return which + kept
+
+    def arguments(self, name: str, run: str | None = None) -> list[str]:
+        """What `analyse` is to be given for the same result, as Python."""
+        given = {
+            "step": self.step,
+            "question": self.question,
+            "split": self.split if isinstance(self.split, str) else None,
+            "n": self.n,
+            "seed": self.seed if self.n is not None else None,
+            "n_loops": self.loops,
+            "thoughts": self.thoughts,
+            "edits": self.edits or None,
+        } | self.options
+        named = [f"{key}={value!r}" for key, value in given.items() if value is not None]
+        return [repr(name), repr(run or self.run), *named]
+
+
+@dataclass(frozen=True, eq=False)
+class Analysed:
+    """A result and its provenance."""
+
+    name: str
+    result: Result
+    provenance: Provenance
+
+    def figure(self) -> "go.Figure":
+        """The result's figure with its provenance below the title."""
+        from analyses.kit.style import subtitled
+
+        return subtitled(self.result.figure(), self.provenance.line())
+
+    def shown(self, **view: Any) -> "Analysed":
+        """The same numbers with another picture; `view` are options that only the figure heeds."""
+        result = replace(cast(Any, self.result), **view)
+        options = self.provenance.options | view
+        return replace(self, result=result, provenance=replace(self.provenance, options=options))
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The result's numbers as a tidy table."""
+        return self.result.to_frame()
+
+    def summary(self) -> str:
+        """The result's finding in one line."""
+        return self.result.summary()
+
+    def code(self, run: str | None = None) -> str:
+        """Lines of Python that make the figure; `run` is a folder, if the name is not enough."""
+        return (
+            "from analyses import analyse\n"
+            f"found = analyse({', '.join(self.provenance.arguments(self.name, run))})\n"
+            "found.figure().show()"
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        """The result's fields and the provenance, as data for JSON."""
+        return {"analysis": self.name} | asdict(self.provenance) | self.result.to_plain()
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write NAME.csv, NAME.html and NAME.json; returns their paths."""
+        if is_file(folder):
+            raise FileError(f"--out {folder} is a file; the results go into a folder")
+        make_folder(folder)
+        paths = [folder / f"{self.name}.{end}" for end in ("csv", "html", "json")]
+        write_text(paths[0], self.result.to_frame().to_csv(index=False))
+        write_text(paths[1], page(self.figure()))
+        write_text(paths[2], json.dumps(self.to_plain(), allow_nan=False))
+        return paths

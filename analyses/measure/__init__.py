@@ -1,0 +1,1 @@
+"""How well runs do, and what it costs."""

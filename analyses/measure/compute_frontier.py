@@ -1,0 +1,233 @@
+"""How many loops does how much reasoning take? Accuracy over loops and difficulty."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from analyses.kit.declare import analysis
+from analyses.kit.labels import level_label, loop_label
+from analyses.kit.parts import in_parts, most_loops
+from analyses.kit.result import Result
+from analyses.kit.trained import Trained
+from analyses.measure.fitted_frontier import best_once_enough, fit, resampled, solvable
+from workbench.capabilities import Looped
+from workbench.runs.evaluation import wilson
+from workbench.tasks.batch import Batch
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+
+class Interval(NamedTuple):
+    """A number with the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+@dataclass(frozen=True, eq=False)
+class ComputeFrontier(Result):
+    """Accuracy read after each loop, by difficulty, with the frontier fitted through it.
+
+    The controls are the commonest answer of each difficulty and the best guess that does not
+    reason. Cells carry Wilson intervals; the frontier and the means a bootstrap over questions.
+    """
+
+    accuracy: Float[Tensor, "difficulty loop"]
+    low: Float[Tensor, "difficulty loop"]
+    high: Float[Tensor, "difficulty loop"]
+    n: Int[Tensor, " difficulty"]
+    levels: Int[Tensor, " difficulty"]
+    majority: Float[Tensor, " difficulty"]
+    """Accuracy of the commonest answer of each difficulty: what counts as chance."""
+    shortcut: Float[Tensor, " difficulty"]
+    """Accuracy of the best guess without reasoning; NaN where none is known."""
+    shortcut_name: str | None
+    beyond_guess: Bool[Tensor, " difficulty"]
+    """Whether the best loop is above chance by more than noise, and above the shortcut, where one
+    is known, by more than its standard error; the slope goes through these difficulties alone."""
+    crossing: Float[Tensor, " difficulty"]
+    """Loops after which accuracy is 3/4 of the way from chance to its ceiling; NaN if never."""
+    crossing_low: Float[Tensor, " difficulty"]
+    crossing_high: Float[Tensor, " difficulty"]
+    slope: Interval
+    """Loops that one more reasoning step costs."""
+    intercept: float
+    in_range: Interval
+    """Mean over the difficulties of training of the best accuracy of all loops ≥ difficulty."""
+    beyond_range: Interval
+    one_loop_hardest: Interval
+    """Accuracy after one loop at the greatest difficulty: what needs no iteration."""
+    unit: str
+    trained_loops: tuple[int, int] | None
+    trained_difficulty: tuple[int, int] | None
+
+    @property
+    def n_loops(self) -> int:
+        """Loops that were run."""
+        return self.accuracy.shape[1]
+
+    def to_frame(self) -> "pd.DataFrame":
+        import pandas as pd
+
+        rows = []
+        for i, level in enumerate(self.levels.tolist()):
+            for loop in range(self.n_loops):
+                rows.append(
+                    {
+                        self.unit: level,
+                        "state": loop_label(loop),
+                        "accuracy": float(self.accuracy[i, loop]),
+                        "low": float(self.low[i, loop]),
+                        "high": float(self.high[i, loop]),
+                        "n": int(self.n[i]),
+                        "majority": float(self.majority[i]),
+                        "shortcut": float(self.shortcut[i]),
+                        "crossing": float(self.crossing[i]),
+                        "crossing_low": float(self.crossing_low[i]),
+                        "crossing_high": float(self.crossing_high[i]),
+                    }
+                )
+        return pd.DataFrame(rows)
+
+    def figure(self) -> "go.Figure":
+        from analyses.measure.frontier_figure import frontier_figure
+
+        return frontier_figure(self)
+
+    def summary(self) -> str:
+        solved = [
+            f"{level} after {loops:.1f}"
+            for level, loops, beyond in zip(
+                self.levels.tolist(), self.crossing.tolist(), self.beyond_guess, strict=True
+            )
+            if beyond
+        ]
+        parts = [f"{self.unit} solved beyond guessing: {_list(solved)}"]
+        if self.slope.value == self.slope.value:
+            parts.append(f"{self.slope} loops for one step more")
+        for name, found in (("in", self.in_range), ("beyond", self.beyond_range)):
+            if found.value == found.value:
+                parts.append(f"accuracy {name} the trained range {found}")
+        hardest = level_label(int(self.levels[-1]), self.unit)
+        parts.append(f"after one loop at {hardest} {self.one_loop_hardest}")
+        if self.shortcut_name is not None:
+            parts.append(f"there without reasoning {self.shortcut[-1]:.2f} ({self.shortcut_name})")
+        return "; ".join(parts) + f" (n={int(self.n.sum())})"
+
+
+@analysis(given=("n_loops", "trained"), on="judged")
+@torch.no_grad()
+def compute_frontier(
+    model: Looped,
+    batch: Batch,
+    *,
+    n_loops: int | None = None,
+    trained: Trained | None = None,
+) -> ComputeFrontier:
+    """Accuracy after every loop and at every difficulty of a batch.
+
+    Args:
+        model: The model; hooks that are open on it act.
+        batch: Questions of several difficulties.
+        n_loops: Loops to run; by default all that its loop embedding has rows for, or 2.5 times
+            those that it was trained with.
+        trained: What it was trained on; without it no range and no shortcut is drawn.
+    """
+    loops = most_loops(model, 2.5) if n_loops is None else n_loops
+    right = right_by_loop(model, batch, loops)
+    cells = _cells(right, batch)
+    shown = None if trained is None else trained.task.trained_difficulty
+    shortcut = None if trained is None else trained.shortcut(batch)
+    none = torch.full_like(cells["majority"], torch.nan)
+    return ComputeFrontier(
+        **cells,
+        **_fitted(right, batch, cells, shown, none if shortcut is None else shortcut.accuracy),
+        shortcut=none if shortcut is None else shortcut.accuracy,
+        shortcut_name=None if shortcut is None else shortcut.name,
+        unit="difficulty" if trained is None else trained.task.unit,
+        trained_loops=None if trained is None else trained.loops,
+        trained_difficulty=shown,
+    )
+
+
+def _cells(right: Bool[Tensor, "loop batch"], batch: Batch) -> dict[str, Any]:
+    """Accuracy of each difficulty after each loop, and of its commonest answer."""
+    difficulty, answer = batch.difficulty.cpu(), batch.answer.cpu()
+    levels, n = difficulty.unique(return_counts=True)
+    buckets = [difficulty == level for level in levels]
+    ends = [
+        [wilson(int(share), int(rows.sum())) for share in right[:, rows].sum(1)] for rows in buckets
+    ]
+    low, high = torch.tensor(ends).unbind(-1)
+    return {
+        "accuracy": torch.stack([right[:, rows].float().mean(1) for rows in buckets]),
+        "low": low,
+        "high": high,
+        "n": n,
+        "levels": levels,
+        "majority": torch.stack([answer[rows].bincount().max() / rows.sum() for rows in buckets]),
+    }
+
+
+def _fitted(
+    right: Bool[Tensor, "loop batch"],
+    batch: Batch,
+    cells: dict[str, Any],
+    shown: tuple[int, int] | None,
+    guess: Float[Tensor, " difficulty"],
+) -> dict[str, Any]:
+    """The frontier and the means in and beyond the range that training showed, with intervals."""
+    accuracy, levels, chance = cells["accuracy"], cells["levels"], cells["majority"]
+    draws = resampled(right, batch.difficulty.cpu(), levels)
+    solved = solvable(accuracy, chance, cells["n"])
+    beyond = solved & solvable(accuracy, torch.fmax(chance, guess.to(chance)), cells["n"], 1.0)
+    found, drawn = (fit(shares, chance, solved, levels) for shares in (accuracy, draws))
+    line, lines = (fit(shares, chance, beyond, levels) for shares in (accuracy, draws))
+    low, high = drawn.crossing.quantile(torch.tensor([0.025, 0.975]), dim=0)
+    easy = torch.zeros_like(solved) if shown is None else levels <= shown[1]
+    hardest = (float(cells[end][-1, 0]) for end in ("accuracy", "low", "high"))
+    return {
+        "beyond_guess": beyond,
+        "crossing": found.crossing,
+        "crossing_low": low,
+        "crossing_high": high,
+        "slope": _interval(line.slope, lines.slope),
+        "intercept": float(line.intercept),
+        "in_range": _mean_of(accuracy, draws, levels, easy),
+        "beyond_range": _mean_of(accuracy, draws, levels, ~easy & (shown is not None)),
+        "one_loop_hardest": Interval(*hardest),
+    }
+
+
+def right_by_loop(model: Looped, batch: Batch, n_loops: int) -> Bool[Tensor, "loop batch"]:
+    """Whether the answer read after each loop is right; one forward reads all loops."""
+    found = []
+    for rows in in_parts(model, batch):
+        logits = model(**rows.inputs, n_loops=n_loops, every_loop=True, logits_at=rows.read_at)
+        found.append(logits.argmax(-1).cpu() == rows.answer.cpu())
+    return torch.cat(found, dim=1)
+
+
+def _mean_of(accuracy: Tensor, draws: Tensor, levels: Tensor, wanted: Tensor) -> Interval:
+    value = best_once_enough(accuracy, levels, wanted)
+    return _interval(value, best_once_enough(draws, levels, wanted))
+
+
+def _interval(value: Tensor, draws: Float[Tensor, " draw"]) -> Interval:
+    low, high = draws.quantile(torch.tensor([0.025, 0.975])).tolist()
+    return Interval(float(value), low, high)
+
+
+def _list(solved: Sequence[str]) -> str:
+    """Difficulties and the loops after which they are solved."""
+    return f"{', '.join(solved)} loops" if solved else "none"

@@ -1,0 +1,178 @@
+"""Does the gradient reach the first loop? With and without gate, its bias, and LayerScale."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from analyses.kit.declare import analysis
+from analyses.kit.labels import loop_label
+from analyses.kit.result import Result
+from analyses.kit.spread import bootstrap
+from workbench.capabilities import Looped
+from workbench.instruments import GradientByLoop
+from workbench.kinds import depth_model
+from workbench.models import family, model_config
+from workbench.models.fresh import fresh
+from workbench.settings.config import ModelConfig
+from workbench.tasks.batch import Batch
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+GATES: dict[str, dict[str, Any]] = {
+    "gate, b = −2": {"family": "depth_recurrent", "gate_bias": -2.0},
+    "gate, b = 0": {"family": "depth_recurrent", "gate_bias": 0.0},
+    "no gate": {"family": "universal"},
+}
+SCALES = {"": None, ", LayerScale 1e-4": 1e-4}
+FAINT = 1e-6  # of the largest gradient: less in the last loop is none, as where all have halted
+KINDS = {
+    gate + scale: changes | {"layer_scale": factor}
+    for scale, factor in SCALES.items()
+    for gate, changes in GATES.items()
+}
+
+
+@dataclass(frozen=True, eq=False)
+class GradientHighway(Result):
+    """Norm of the loss's gradient at each loop's state, as a share of that at the last loop's.
+
+    Fresh models of one shape, several seeds of each kind; the control is the kind without gate and
+    LayerScale, and the model itself is drawn beside them. Level at 1 is a highway: what a loop
+    does to the state leaves the gradient as it is. Dropout is off.
+    """
+
+    share: Float[Tensor, "kind loop"]
+    """Geometric mean over seeds."""
+    low: Float[Tensor, "kind loop"]
+    high: Float[Tensor, "kind loop"]
+    norm: Float[Tensor, "kind loop"]
+    """The norms themselves, geometric mean over seeds."""
+    trained: Float[Tensor, " loop"]
+    trained_norm: Float[Tensor, " loop"]
+    kinds: tuple[str, ...]
+    family: str
+    n: int
+    n_seeds: int
+
+    def to_frame(self) -> "pd.DataFrame":
+        import pandas as pd
+
+        rows = []
+        for i, kind in enumerate(self.kinds):
+            for loop in range(self.share.shape[1]):
+                rows.append(
+                    {
+                        "kind": kind,
+                        "state": loop_label(loop),
+                        "share": float(self.share[i, loop]),
+                        "low": float(self.low[i, loop]),
+                        "high": float(self.high[i, loop]),
+                        "norm": float(self.norm[i, loop]),
+                        "n": self.n_seeds,
+                    }
+                )
+        for loop, (share, norm) in enumerate(zip(self.trained, self.trained_norm, strict=True)):
+            row = {"kind": "this model", "state": loop_label(loop), "share": float(share)}
+            rows.append(row | {"low": None, "high": None, "norm": float(norm), "n": 1})
+        return pd.DataFrame(rows)
+
+    def figure(self) -> "go.Figure":
+        import plotly.graph_objects as go
+
+        from analyses.kit.style import COLOURS, CONTROL, INK, LOG_TICKS, band, styled
+
+        figure = go.Figure()
+        loops = list(range(1, self.share.shape[1] + 1))
+        colours = [COLOURS[0], COLOURS[1], COLOURS[2]]
+        for i, kind in enumerate(self.kinds):
+            colour, dash = colours[i % len(GATES)], "solid" if i < len(GATES) else "dash"
+            figure.add_trace(band(loops, self.low[i].tolist(), self.high[i].tolist(), colour))
+            line = {"color": colour, "dash": dash, "width": 3}
+            figure.add_scatter(x=loops, y=self.share[i].tolist(), name=kind, line=line)
+        name = f"this model ({self.family})"
+        line = {"color": INK, "width": 4}
+        figure.add_scatter(x=loops, y=self.trained.tolist(), name=name, line=line)
+        figure.add_hline(y=1, line={"dash": "dot", "color": CONTROL})
+        name = "gradient, relative to the last loop's"
+        figure.update_yaxes(**LOG_TICKS, title=name)
+        figure.update_xaxes(title="at the state after loop", dtick=max(1, len(loops) // 10))
+        title = f"Does the gradient reach the first loop? Fresh models, {self.n_seeds} seeds each"
+        return styled(figure, title, height=500)
+
+    def summary(self) -> str:
+        parts = [
+            f"{kind} {self.share[i, 0]:.3g} [{self.low[i, 0]:.3g}, {self.high[i, 0]:.3g}]"
+            for i, kind in enumerate(self.kinds)
+        ]
+        known = bool(self.trained[0].isfinite())
+        own = f"{self.trained[0]:.3g}" if known else "none, for its last loop gets no gradient"
+        return (
+            f"gradient after loop 1 relative to loop {self.share.shape[1]}: {'; '.join(parts)}; "
+            f"this model {own} ({self.n_seeds} seeds; n={self.n})"
+        )
+
+
+@analysis(given=("n_loops",))
+def gradient_highway(
+    model: Looped, batch: Batch, *, n_loops: int | None = None, n_seeds: int = 5
+) -> GradientHighway:
+    """Gradient norm by loop for fresh models of a model's shape, and for the model itself.
+
+    Args:
+        model: The model; hooks that are open on it act on it alone.
+        batch: Questions; the loss is of what the last loop says.
+        n_loops: Loops to run; by default as many as the model runs by itself.
+        n_seeds: Fresh models of each kind.
+
+    Raises:
+        ValueError: There is one loop only, or fewer than two seeds.
+    """
+    loops = model.n_loops if n_loops is None else n_loops
+    if loops < 2:
+        raise ValueError("a gradient by loop needs two loops; this model runs one loop")
+    if n_seeds < 2:
+        raise ValueError(f"n_seeds={n_seeds} must be at least 2, or there is no interval")
+    norms = torch.stack(
+        [
+            torch.stack([_norms(_fresh(model, of, loops, s), batch, loops) for s in range(n_seeds)])
+            for of in KINDS.values()
+        ]
+    ).log()  # [kind seed loop]
+    share = (norms - norms[..., -1:]).transpose(1, 2)  # [kind loop seed]
+    mean, low, high = (ends.exp() for ends in bootstrap(share))
+    own = _norms(model, batch, loops)
+    return GradientHighway(
+        share=mean,
+        low=low,
+        high=high,
+        norm=norms.mean(1).exp(),
+        trained=(own / own[-1]).where(own[-1] > FAINT * own.max(), torch.nan),
+        trained_norm=own,
+        kinds=tuple(KINDS),
+        family=model.cfg.family,
+        n=len(batch),
+        n_seeds=n_seeds,
+    )
+
+
+def _fresh(model: Looped, changes: dict[str, Any], loops: int, seed: int) -> Looped:
+    """An untrained model of the same shape but for these changes."""
+    shape = {name: getattr(model.cfg, name) for name in ModelConfig.model_fields}
+    cfg = model_config(shape | changes | {"n_loops": loops, "max_loops": loops})
+    made = fresh(lambda: family(cfg.family)(cfg), seed).to(model.device).eval()
+    return depth_model(made)
+
+
+def _norms(model: Looped, batch: Batch, n_loops: int) -> Float[Tensor, " loop"]:
+    """Norm of the loss's gradient at each loop's state; no parameter's own gradient is touched."""
+    gradient = GradientByLoop()
+    with torch.enable_grad(), gradient.watch(model):
+        logits = model(**batch.inputs, n_loops=n_loops, logits_at=batch.read_at)
+        torch.autograd.grad(F.cross_entropy(logits.float(), batch.answer), depth_model(model).W_E)
+    return torch.tensor(gradient.norms).clamp(min=1e-30)

@@ -1,0 +1,200 @@
+"""How much does the state after pass k still resemble the state after the first pass?
+
+What a cosine of states is evidence of, and what not: a cosine of 1 says that two states point the
+same way. It does not measure information: a state may turn away and keep all that it holds (a
+rotation loses nothing), or stay near while what it says changes. States of transformers share
+directions that all questions have, so that even states of different questions have cosines well
+above 0: the curve is to be read against the control, pass k of one question with the first pass of
+another. What lies above it is particular to the question. It may still be the architecture's doing:
+an untrained twin, which remembers nothing of use, stands beside it. Whether answers depend on what
+is kept is what `ablation` measures.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from analyses.kit.declare import Example, analysis
+from analyses.kit.result import Result
+from analyses.kit.spread import bootstrap
+from analyses.read.thought_states import STATE, STREAM, THOUGHT, thought_states
+from workbench.capabilities import Thinking
+from workbench.tasks.worded.rows import WordedBatch
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+NAMES = {STATE: "raw state h", THOUGHT: "gated state h'", STREAM: "stream c"}
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryRetention(Result):
+    """Cosine of pass k with the first pass, of one question and of two, by what is compared.
+
+    `ends` are mean, and low and high end of the mean's 95 % interval over questions.
+    """
+
+    same: Float[Tensor, "kind ends thought"]
+    """Pass k and the first pass of one question."""
+    same_sd: Float[Tensor, "kind thought"]
+    """Standard deviation between questions."""
+    other: Float[Tensor, "kind ends thought"]
+    """The control: pass k of one question with the first pass of each other one."""
+    other_sd: Float[Tensor, "kind thought"]
+    """Standard deviation over questions of their mean with all others."""
+    above: Float[Tensor, "kind ends thought"]
+    """The first less the second, question by question."""
+    untrained: Float[Tensor, "kind thought"]
+    """As `same`, the mean in a model of the same shape with fresh weights."""
+    kinds: tuple[str, ...]
+    n: Int[Tensor, " thought"]
+    """Questions that have such a thought; no others count."""
+    centred: bool
+    """Whether the mean state of each pass was taken off first."""
+
+    def to_frame(self) -> "pd.DataFrame":
+        import pandas as pd
+
+        rows = []
+        for i, kind in enumerate(self.kinds):
+            for thought in range(self.same.shape[2]):
+                row: dict[str, object] = {"kind": kind, "thought": thought + 1}
+                for name in ("same", "other", "above"):
+                    ends = getattr(self, name)[i, :, thought].tolist()
+                    row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+                row["same_sd"] = float(self.same_sd[i, thought])
+                row["other_sd"] = float(self.other_sd[i, thought])
+                row["untrained"] = float(self.untrained[i, thought])
+                rows.append(row | {"centred": self.centred, "n": int(self.n[thought])})
+        return pd.DataFrame(rows)
+
+    def figure(self) -> "go.Figure":
+        from plotly.subplots import make_subplots
+
+        from analyses.kit.style import CONTROL, legend_line, styled
+
+        figure = make_subplots(
+            1, len(self.kinds), subplot_titles=list(self.kinds), shared_yaxes=True
+        )
+        for column, kind in enumerate(range(len(self.kinds)), 1):
+            for trace in self._traces(kind):
+                figure.add_trace(trace, row=1, col=column)
+        legend_line(figure, "control: first pass of another question", "dash", CONTROL)
+        legend_line(figure, "untrained twin", "dot", CONTROL)
+        figure.add_hline(y=0, line={"color": CONTROL, "width": 1})
+        figure.update_xaxes(title="after pass", dtick=max(1, self.same.shape[2] // 8))
+        figure.update_yaxes(title="cosine with the first pass", col=1)
+        of = "centred states" if self.centred else "states"
+        title = f"Do {of} stay like the first? band: ± sd over questions; bars: 95 % of the mean"
+        return styled(figure, title, 440)
+
+    def _traces(self, kind: int) -> "Iterator[go.Scatter]":
+        """Mean, interval and spread by pass, those of the control first."""
+        import plotly.graph_objects as go
+
+        from analyses.kit.style import COLOURS, CONTROL, band
+
+        passes = [thought + 1 for thought in range(self.same.shape[2])]
+        line = {"color": CONTROL, "dash": "dot"}
+        twin = self.untrained[kind].tolist()
+        yield go.Scatter(x=passes, y=twin, mode="lines", line=line, showlegend=False)
+        pairs = (
+            (self.other[kind], self.other_sd[kind], CONTROL, "dash", "another question"),
+            (self.same[kind], self.same_sd[kind], COLOURS[kind], "solid", self.kinds[kind]),
+        )
+        for ends, sd, colour, dash, name in pairs:
+            mean, low, high = ends
+            if not bool(mean.isfinite().any()):
+                continue
+            yield band(passes, (mean - sd).tolist(), (mean + sd).tolist(), colour)
+            bars = {"array": (high - mean).tolist(), "arrayminus": (mean - low).tolist()}
+            yield go.Scatter(
+                x=passes,
+                y=mean.tolist(),
+                name=name,
+                mode="lines+markers",
+                line={"color": colour, "dash": dash},
+                error_y=bars | {"type": "data"},
+                showlegend=colour != CONTROL,
+            )
+
+    def summary(self) -> str:
+        last = self.same.shape[2] - 1
+        of = "cosine of centred states" if self.centred else "cosine"
+        parts = []
+        for i, kind in enumerate(self.kinds):
+            mean, low, high = self.same[i, :, last].tolist()
+            beside = f"untrained {self.untrained[i, last]:.3f}"
+            if bool(self.other[i, 0, last].isfinite()):
+                beside = f"another question {self.other[i, 0, last]:.3f}, {beside}"
+            parts.append(f"{kind} {mean:.3f} [{low:.3f}, {high:.3f}] ({beside})")
+        return f"{of} of pass {last + 1} with pass 1: {'; '.join(parts)}; n={int(self.n[last])}"
+
+
+@analysis(example=Example(run="thoughts", n=4))
+def memory_retention(
+    model: Thinking, batch: WordedBatch, *, centred: bool = False
+) -> MemoryRetention:
+    """Cosine of what each pass leaves with what the first one left, against other questions.
+
+    Args:
+        model: The model; hooks that are open on it act first.
+        batch: The questions; one alone has no control.
+        centred: Take off the mean over questions of each pass before the cosines, which removes
+            what all questions share; needs three questions or more. The control is then near
+            −1 / (questions − 1), as of any vectors whose mean is taken off.
+
+    Raises:
+        ValueError: No question has a thought, or there are too few to take their mean off.
+    """
+    # CoCoNuT's thought is its state, so that one curve says all
+    places = (STATE, THOUGHT, STREAM) if STREAM in model.hook_dict else (STATE,)
+    found = thought_states(model, batch, places)
+    n = found[STATE].isfinite().all(-1).sum(1)
+    if centred and int(n[0]) < 3:
+        raise ValueError(
+            f"centred=true needs 3 questions or more that have thoughts; there are {int(n[0])}"
+        )
+    pairs = [cosines(found[place], centred) for place in places]
+    fresh = thought_states(model.untrained(), batch, places)
+    untrained = [cosines(fresh[place], centred)[0].nanmean(1) for place in places]
+    same, other = (torch.stack(parts) for parts in zip(*pairs, strict=True))
+    return MemoryRetention(
+        same=torch.stack(bootstrap(same), dim=1),
+        same_sd=_sd(same),
+        other=torch.stack(bootstrap(other), dim=1),
+        other_sd=_sd(other),
+        above=torch.stack(bootstrap(same - other), dim=1),
+        untrained=torch.stack(untrained),
+        kinds=tuple(NAMES[place] for place in places),
+        n=n,
+        centred=centred,
+    )
+
+
+def cosines(
+    states: Float[Tensor, "thought batch d_model"], centred: bool = False
+) -> tuple[Float[Tensor, "thought batch"], Float[Tensor, "thought batch"]]:
+    """Cosine of each pass with the first one: of the same row, and the mean over all other rows."""
+    states = states.double()
+    if centred:
+        states = states - states.nanmean(1, keepdim=True)
+    unit = F.normalize(states, dim=-1)
+    first = unit[0]
+    same = (unit * first).sum(-1)
+    n_first = first.isfinite().all(-1).sum()
+    # A row that has a later thought has the first one too
+    total = unit @ first.nan_to_num(0.0).sum(0)
+    other = (total - same) / (n_first - 1) if n_first > 1 else torch.full_like(same, torch.nan)
+    return same.float(), other.float()
+
+
+def _sd(values: Float[Tensor, "kind thought batch"]) -> Float[Tensor, "kind thought"]:
+    mean = values.nanmean(-1, keepdim=True)
+    return (values - mean).pow(2).nanmean(-1).sqrt()

@@ -1,0 +1,76 @@
+"""What a model that thinks answers while its thoughts are changed."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from analyses.read.thought_states import THOUGHT
+from workbench.capabilities import Thinking
+from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop, loop_of
+from workbench.instruments.speaking import rows_at_once, speak
+from workbench.tasks.worded.rows import WordedBatch
+from workbench.tasks.worded.task import WordedTask
+
+# Hooks for some rows of a batch, those of a slice
+Hooks = Callable[[slice], list[tuple[str, HookFn | AtLoop]]]
+
+
+def unchanged(rows: slice) -> list[tuple[str, HookFn | AtLoop]]:
+    """No hooks."""
+    return []
+
+
+@torch.no_grad()
+def said_under(
+    model: Thinking, task: WordedTask, batch: WordedBatch, hooks: Hooks = unchanged
+) -> list[str]:
+    """The answer that a model says to each row.
+
+    Args:
+        model: The model; hooks that are open on it act first.
+        task: Whose vocabulary holds.
+        batch: The rows.
+        hooks: What else is changed, by rows.
+    """
+    said = []
+    size = rows_at_once(model, len(batch))
+    for start in range(0, len(batch), size):
+        rows = slice(start, min(start + size, len(batch)))
+        # Of a thought that none of these rows has, nothing can be changed
+        with model.hooks(fwd_hooks=hooks(rows), must_fire=False):
+            said += speak(model, task, batch[rows])
+    return [task.answer_in(words) for words in said]
+
+
+def put_thoughts(values: Float[Tensor, "thought batch d_model"], thoughts: Sequence[int]) -> Hooks:
+    """Put vectors in the place of some thoughts; what the stream then keeps is of them."""
+
+    def hooks(rows: slice) -> list[tuple[str, HookFn | AtLoop]]:
+        def put(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
+            loop = loop_of(hook)
+            assert loop is not None
+            return values[loop, rows].nan_to_num(0.0).to(tensor)
+
+        return [(THOUGHT, at_loop(put, thoughts))]
+
+    return hooks
+
+
+def of_another_row(
+    values: Float[Tensor, "thought batch d_model"],
+) -> Float[Tensor, "thought batch d_model"]:
+    """Each row's thoughts taken from another, in turn among those that have such a thought."""
+    other = values.clone()
+    for thought, present in enumerate(values.isfinite().all(-1)):
+        rows = present.nonzero()[:, 0]
+        other[thought, rows] = values[thought, rows.roll(1)]
+    return other
+
+
+def mean_row(
+    values: Float[Tensor, "thought batch d_model"],
+) -> Float[Tensor, "thought batch d_model"]:
+    """The mean over rows of each thought, in every row."""
+    return values.nanmean(1, keepdim=True).expand_as(values)
