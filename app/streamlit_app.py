@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import choose
+from app.controls import choose
 
 st.set_page_config(page_title="Latent workbench", layout="wide")
 page = st.navigation(

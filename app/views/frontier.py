@@ -2,9 +2,10 @@
 
 import streamlit as st
 
-from app import cell, choose, session
-from app.address import URL
-from app.show import attempt, literal, present, show, side_by_side
+from app import session
+from app.controls import cell, choose
+from app.controls.address import URL
+from app.controls.show import attempt, literal, present, show, side_by_side
 
 MORE = {
     "gate_maps": "Gates",

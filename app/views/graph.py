@@ -2,9 +2,10 @@
 
 import streamlit as st
 
-from app import choose, graph, session
-from app.address import URL
-from app.show import attempt, present, show, side_by_side
+from app import session
+from app.controls import choose, graph_view
+from app.controls.address import URL
+from app.controls.show import attempt, present, show, side_by_side
 
 MORE = {"reached_set": "Reached sets", "attention": "Attention along edges"}
 ROWS = 200  # graphs of the analyses on demand
@@ -26,7 +27,7 @@ asked = {"question": question, "n_loops": loops, "edits": edits}
 found = attempt(session.analysed, "graph_states", runs[0], **asked)
 if found is None:
     st.stop()
-view = graph.view(len(found.result.said), found.result.n_heads)
+view = graph_view.view(len(found.result.said), found.result.n_heads)
 
 
 def drawn(chosen: session.Chosen) -> None:

@@ -4,8 +4,9 @@ from typing import Any
 
 import streamlit as st
 
-from app import choose, session
-from app.show import attempt, literal, present, show, side_by_side, tiles
+from app import session
+from app.controls import choose
+from app.controls.show import attempt, literal, present, show, side_by_side, tiles
 
 LONGEST = 24  # positions of an attention pattern that can still be read
 

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import choose, session
-from app.show import attempt, literal, tiles
-from app.upload import upload
+from app import session
+from app.controls import choose
+from app.controls.show import attempt, literal, tiles
+from app.controls.upload import upload
 from workbench.runs import run_folders
 from workbench.settings.plain_json import read_text
 

@@ -2,9 +2,10 @@
 
 import streamlit as st
 
-from app import choose, session, thoughts
-from app.address import URL
-from app.show import attempt, literal, present, show, side_by_side, tiles
+from app import session
+from app.controls import choose, thought_edits
+from app.controls.address import URL
+from app.controls.show import attempt, literal, present, show, side_by_side, tiles
 
 NEEDS = "This view follows thoughts"
 MORE = {
@@ -20,7 +21,7 @@ st.caption("What is in each thought, what would be said after it, and do right a
 runs = choose.runs()
 choose.needs(runs[0], NEEDS, recurrence="thoughts")
 question = choose.question(runs[0])
-asked = thoughts.asked(runs[0], question)
+asked = thought_edits.asked(runs[0], question)
 
 
 def one(chosen: session.Chosen) -> None:
@@ -40,7 +41,7 @@ def one(chosen: session.Chosen) -> None:
     tiles({"True answer": problem.answer, after: said or "no answer"})
     if problem.steps:
         st.caption(literal(f"The way there: {' '.join(problem.steps)}"))
-    why = thoughts.without(chosen, asked)
+    why = thought_edits.without(chosen, asked)
     if why is not None:
         st.info(literal(why))
     else:
@@ -56,7 +57,7 @@ def many(chosen: session.Chosen) -> None:
     """What holds of one run's thoughts over many questions."""
     if session.thinks(chosen):
         of_many = {"split": split, "n": rows} | asked
-        if thoughts.without(chosen, asked) is None:
+        if thought_edits.without(chosen, asked) is None:
             present("memory_retention", chosen, "retention", **of_many)
         if more:
             present(more, chosen, f"many-{more}", **of_many)

@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from app import choose, session
-from app.show import attempt, present, show, side_by_side
+from app import session
+from app.controls import choose
+from app.controls.show import attempt, present, show, side_by_side
 
 st.title("Training")
 runs = choose.runs()

@@ -39,15 +39,21 @@ def plug(module: str) -> None:
     if module in _plugged:
         return
     path = Path(module)
-    _plugged[module] = path.stem
+    is_path = path.suffix == ".py"
+    _plugged[module] = path.stem if is_path else module
     try:
-        if path.suffix == ".py":
+        if is_path:
             _import_file(path)
         else:
             import_module(module)
     except Exception as error:
         del _plugged[module]
         raise ConfigError(f"plugin {module}: {type(error).__name__}: {error}") from error
+
+
+def plugged() -> set[str]:
+    """Return the names of the modules that were imported as plugins, without what follows a dot."""
+    return {name.partition(".")[0] for name in _plugged.values()}
 
 
 def plug_environment() -> None:

@@ -4,11 +4,12 @@ from typing import Any
 
 import streamlit as st
 
-from app import address, session
-from app.address import URL
+from app import session
+from app.controls import address
+from app.controls.address import URL
+from app.controls.show import attempt, literal
+from app.controls.upload import upload
 from app.session import Chosen
-from app.show import attempt, literal
-from app.upload import upload
 from workbench.edits import EDITS, parse_edits
 from workbench.runs import run_folders, where_runs_are
 from workbench.settings.config import nearest

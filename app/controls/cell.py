@@ -4,10 +4,11 @@ from typing import Any
 
 import streamlit as st
 
-from app import address, session
-from app.address import URL
+from app import session
+from app.controls import address
+from app.controls.address import URL
+from app.controls.show import literal
 from app.session import Chosen
-from app.show import literal
 
 ALL = "all there are"
 FINAL = "final"

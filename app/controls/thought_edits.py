@@ -8,10 +8,11 @@ from typing import Any
 
 import streamlit as st
 
-from app import address, choose, session
-from app.address import URL
+from app import session
+from app.controls import address, choose
+from app.controls.address import URL
+from app.controls.show import literal
 from app.session import Chosen
-from app.show import literal
 from workbench.instruments.speaking import GATES
 
 MOST = 12  # thoughts that may be asked for

@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.show import attempt
+from app.controls.show import attempt
 from workbench.runs.archive import unpack_run
 
 RUNS = Path("runs")

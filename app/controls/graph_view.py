@@ -5,8 +5,8 @@ from typing import Any
 import streamlit as st
 
 from analyses.graphs.graph_states import PROBES
-from app import address
-from app.address import URL
+from app.controls import address
+from app.controls.address import URL
 
 MEAN = "mean of all"
 WORDS = {"within r edges": "within r edges", "reachable": "reachable at all"}

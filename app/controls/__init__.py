@@ -1,0 +1,1 @@
+"""What one chooses and what is shown: the parts that views are made of."""
