@@ -13,7 +13,7 @@ from analyses.kit.declare import ANALYSES, Declared, declared
 from analyses.kit.result import Result
 from analyses.kit.splits import Batches
 from analyses.kit.trained import Trained
-from workbench.capabilities import NEEDED, Recorded, has
+from workbench.capabilities import NEEDED, CanRecord, has
 from workbench.edits import Edit, Watch, parse_edits, patched_from, to_plain
 from workbench.instruments.finite import finite_hooks
 from workbench.kinds import worded_batch, worded_task
@@ -48,7 +48,7 @@ def analyse(
     n_loops: int | None = None,
     thoughts: int | None = None,
     edits: Sequence[Edit | Mapping[str, Any]] = (),
-    model: Recorded | None = None,
+    model: CanRecord | None = None,
     **options: Any,
 ) -> Analysed:
     """Run an analysis on a run.
@@ -73,7 +73,7 @@ def analyse(
     """
     analysis = declared(name)
     run = run if isinstance(run, Run) else load_run(run)
-    asked = Asked(analysis, run, step, split, question, n, seed, n_loops, thoughts, edits, options)
+    asked = Call(analysis, run, step, split, question, n, seed, n_loops, thoughts, edits, options)
     asked.check()
     if analysis.on == "run":
         return _of_a_run(asked)
@@ -81,7 +81,7 @@ def analyse(
 
 
 @dataclass(frozen=True)
-class Asked:
+class Call:
     """The arguments of one call of `analyse`."""
 
     analysis: Declared
@@ -150,7 +150,7 @@ class Rows:
     """The split, or all of them; None for a typed question."""
 
     @classmethod
-    def drawn(cls, asked: Asked, model: Recorded) -> "Rows":
+    def drawn(cls, asked: Call, model: CanRecord) -> "Rows":
         """Draw the rows that are asked for."""
         run = asked.run
         task = model.kind.asked(run.task, asked.n_loops, asked.thoughts)
@@ -180,7 +180,7 @@ class Rows:
         return self.where if isinstance(self.where, str) else None
 
 
-def _of_rows(asked: Asked, model: Recorded) -> Analysed:
+def _of_rows(asked: Call, model: CanRecord) -> Analysed:
     """Run an analysis of a model on rows."""
     _check_model(asked, model)
     rows = Rows.drawn(asked, model)
@@ -216,7 +216,7 @@ def _of_rows(asked: Asked, model: Recorded) -> Analysed:
     return Analysed(asked.name, result, provenance)
 
 
-def _of_a_run(asked: Asked) -> Analysed:
+def _of_a_run(asked: Call) -> Analysed:
     """Run an analysis of a run as a whole, on one split at most."""
     run = asked.run
     where, given = None, {}
@@ -236,7 +236,7 @@ def _of_a_run(asked: Asked) -> Analysed:
     return Analysed(asked.name, result, provenance)
 
 
-def _problems(asked: Asked, rows: Rows) -> Sequence[Any]:
+def _problems(asked: Call, rows: Rows) -> Sequence[Any]:
     """The rows in words, of a task whose answers are generated."""
     if not rows.task.kind.in_passes:
         return ()
@@ -247,7 +247,7 @@ def _problems(asked: Asked, rows: Rows) -> Sequence[Any]:
     return [known[number] for number in worded_batch(rows.first).number.tolist()]
 
 
-GIVE: dict[str, Callable[[Asked, Rows], Any]] = {
+GIVE: dict[str, Callable[[Call, Rows], Any]] = {
     "n_loops": lambda asked, rows: asked.n_loops,
     "trained": lambda asked, rows: Trained.of(asked.run, rows.split),
     "bridge_words": lambda asked, rows: asked.run.task.bridge_words,
@@ -258,7 +258,7 @@ GIVE: dict[str, Callable[[Asked, Rows], Any]] = {
 """What each name in `analysis(given=…)` stands for."""
 
 
-def _check_model(asked: Asked, model: Recorded) -> None:
+def _check_model(asked: Call, model: CanRecord) -> None:
     """Refuse a model that lacks what the analysis needs, or a number that it cannot run.
 
     Raises:

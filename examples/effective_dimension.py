@@ -15,7 +15,7 @@ from torch import Tensor
 from analyses import Result, analysis
 from analyses.kit.labels import loop_labels
 from analyses.kit.tidy import tidy
-from workbench.capabilities import Looped
+from workbench.capabilities import CanLoop
 from workbench.tasks.batch import Batch
 
 STATE = "recurrence.hook_state_post"
@@ -48,7 +48,7 @@ class EffectiveDimension(Result):
 @analysis(given=("n_loops",))
 @torch.no_grad()
 def effective_dimension(
-    model: Looped, batch: Batch, *, n_loops: int | None = None
+    model: CanLoop, batch: Batch, *, n_loops: int | None = None
 ) -> EffectiveDimension:
     """Measure the states of each loop, and those of an untrained twin."""
     found = []

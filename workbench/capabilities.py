@@ -1,7 +1,7 @@
 """What an analysis or an edit may ask of a model, as protocols.
 
-Our own models have them all but one: those that loop are `Looped`, those that think `Thinking`. A
-model of somebody else's may have fewer; it is then used by whatever needs no more than it has.
+Our own models that loop have all but `CanThink`, and those that think have that one. A model of
+somebody else's may have fewer; it is then used by whatever needs no more than it has.
 
 All members are methods, properties or plain attributes: Python looks no further for them.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @runtime_checkable
-class Recorded(Protocol):
+class CanRecord(Protocol):
     """Runs questions and records its places, loop by loop."""
 
     @property
@@ -51,7 +51,7 @@ class Recorded(Protocol):
 
 
 @runtime_checkable
-class Looped(Recorded, Protocol):
+class CanLoop(CanRecord, Protocol):
     """Runs a number of loops and can be read after each."""
 
     @property
@@ -62,14 +62,14 @@ class Looped(Recorded, Protocol):
 
 
 @runtime_checkable
-class Iterated(Looped, Protocol):
+class CanIterate(CanLoop, Protocol):
     """Can run one loop alone, from any state."""
 
     def iterate(self, said: Tensor, loop: int, **inputs: Any) -> Tensor: ...
 
 
 @runtime_checkable
-class Decoding(Looped, Protocol):
+class CanDecode(CanLoop, Protocol):
     """Has a vocabulary: a state decodes to words, and words have embeddings."""
 
     @property
@@ -79,7 +79,7 @@ class Decoding(Looped, Protocol):
 
 
 @runtime_checkable
-class Thinking(Recorded, Protocol):
+class CanThink(CanRecord, Protocol):
     """Feeds states back as inputs and answers in words."""
 
     @property
@@ -90,11 +90,11 @@ class Thinking(Recorded, Protocol):
 
 
 NEEDED: dict[type, str] = {
-    Thinking: "thoughts",
-    Iterated: "a loop that runs alone from any state",
-    Decoding: "a vocabulary and loops",
-    Looped: "loops",
-    Recorded: "places that are recorded by loop",
+    CanThink: "thoughts",
+    CanIterate: "a loop that runs alone from any state",
+    CanDecode: "a vocabulary and loops",
+    CanLoop: "loops",
+    CanRecord: "places that are recorded by loop",
 }
 """What each stands for in an error's sentence."""
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from workbench.settings.config import ConfigError
 
 if TYPE_CHECKING:
-    from workbench.capabilities import Recorded
+    from workbench.capabilities import CanRecord
     from workbench.edits import Watch
     from workbench.models.base import LatentModel
     from workbench.models.loops.depth import DepthModel
@@ -42,7 +42,7 @@ class Kind(ABC):
     """Whether each position runs in one pass only, so that places of the sequence have no loops."""
 
     @abstractmethod
-    def check_number(self, model: "Recorded", n_loops: int | None, thoughts: int | None) -> None:
+    def check_number(self, model: "CanRecord", n_loops: int | None, thoughts: int | None) -> None:
         """Refuse a number of loops or thoughts that the model cannot run.
 
         Raises:
@@ -86,7 +86,7 @@ class Kind(ABC):
         """Return the task with its questions laid out for another number of thoughts."""
 
     @abstractmethod
-    def most_thoughts(self, model: "Recorded", batch: "Batch") -> int:
+    def most_thoughts(self, model: "CanRecord", batch: "Batch") -> int:
         """Count the thoughts of the batch's row that has most; 0 for models that loop."""
 
     @abstractmethod
@@ -112,7 +112,7 @@ class Loops(Kind):
 
     unit, verb, option, in_passes = "loop", "loop", "--loops", False
 
-    def check_number(self, model: "Recorded", n_loops: int | None, thoughts: int | None) -> None:
+    def check_number(self, model: "CanRecord", n_loops: int | None, thoughts: int | None) -> None:
         from workbench.runs.evaluation import check_loops
 
         self.refuse_other(n_loops, thoughts)
@@ -157,7 +157,7 @@ class Loops(Kind):
     def asked(self, task: "Task", n_loops: int | None, thoughts: int | None) -> "Task":
         return task
 
-    def most_thoughts(self, model: "Recorded", batch: "Batch") -> int:
+    def most_thoughts(self, model: "CanRecord", batch: "Batch") -> int:
         return 0
 
     def trained_loops(self, run: "Run") -> int | None:
@@ -169,7 +169,7 @@ class Thoughts(Kind):
 
     unit, verb, option, in_passes = "thought", "think", "--thoughts", True
 
-    def check_number(self, model: "Recorded", n_loops: int | None, thoughts: int | None) -> None:
+    def check_number(self, model: "CanRecord", n_loops: int | None, thoughts: int | None) -> None:
         from workbench.runs.evaluation import check_thoughts
 
         self.refuse_other(n_loops, thoughts)
@@ -217,7 +217,7 @@ class Thoughts(Kind):
         worded = worded_task(task)
         return worded.laid_out(worded.layout.with_fillers(thoughts))
 
-    def most_thoughts(self, model: "Recorded", batch: "Batch") -> int:
+    def most_thoughts(self, model: "CanRecord", batch: "Batch") -> int:
         latent = thought_model(model).cfg.latent_token
         return int((batch.tokens == latent).sum(1).max())
 
@@ -228,7 +228,7 @@ class Thoughts(Kind):
 LOOPS, THOUGHTS = Loops(), Thoughts()
 
 
-def depth_model(model: "Recorded", what: str = "this") -> "DepthModel":
+def depth_model(model: "CanRecord", what: str = "this") -> "DepthModel":
     """The model, as one that loops.
 
     Args:
@@ -245,7 +245,7 @@ def depth_model(model: "Recorded", what: str = "this") -> "DepthModel":
     raise ConfigError(_other(what, LOOPS, model))
 
 
-def thought_model(model: "Recorded", what: str = "this") -> "ThoughtModel":
+def thought_model(model: "CanRecord", what: str = "this") -> "ThoughtModel":
     """The model, as one that thinks.
 
     Args:
@@ -288,6 +288,6 @@ def worded_batch(batch: "Batch") -> "WordedBatch":
     raise ConfigError("these rows are not of a task of questions and answers in words")
 
 
-def _other(what: str, wanted: Kind, model: "Recorded") -> str:
+def _other(what: str, wanted: Kind, model: "CanRecord") -> str:
     has = model.kind
     return f"{what} is for models that {wanted.verb}; those of family {model.cfg.family} {has.verb}"

@@ -25,7 +25,7 @@ from analyses.read.thought_answers import (
     unchanged,
 )
 from analyses.read.thought_states import STREAM, THOUGHT, thought_states
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop, loop_of
 from workbench.recurrence.concept_stream import SHUT
 from workbench.runs.evaluation import wilson
@@ -145,7 +145,7 @@ class Ablation(Result):
 
 @analysis(given=("task", "problems", "split"), example=Example(run="thoughts", n=4))
 def ablation(
-    model: Thinking,
+    model: CanThink,
     batch: WordedBatch,
     *,
     task: WordedTask,
@@ -193,7 +193,7 @@ def ablation(
 
 
 def _conditions(
-    model: Thinking, values: Float[Tensor, "thought batch d_model"], share: float
+    model: CanThink, values: Float[Tensor, "thought batch d_model"], share: float
 ) -> Iterator[Condition]:
     """All that is taken away, the control first."""
     n = len(values)

@@ -16,7 +16,7 @@ from analyses.change.realignment import ALPHAS, CONTROL_DASH, DASHES, NAMES, Tar
 from analyses.kit.declare import analysis
 from analyses.kit.labels import literal, visible
 from analyses.kit.result import Result
-from workbench.capabilities import Decoding
+from workbench.capabilities import CanDecode
 from workbench.edits import Realign
 from workbench.tasks.batch import PAD, Batch
 
@@ -153,7 +153,7 @@ class RealignedAnswer(Result):
 @analysis(given=("n_loops", "bridge_words"))
 @torch.no_grad()
 def realigned_answer(
-    model: Decoding,
+    model: CanDecode,
     batch: Batch,
     *,
     n_loops: int | None = None,
@@ -216,7 +216,7 @@ def realigned_answer(
     )
 
 
-def _words(model: Decoding) -> tuple[str, ...]:
+def _words(model: CanDecode) -> tuple[str, ...]:
     """What people read for each token; its number where the model has no vocabulary."""
     if model.tokenizer is None:
         return tuple(map(str, range(len(model.W_E))))
@@ -224,7 +224,7 @@ def _words(model: Decoding) -> tuple[str, ...]:
 
 
 def _curve(
-    model: Decoding,
+    model: CanDecode,
     batch: Batch,
     n_loops: int | None,
     target: Target,
@@ -236,7 +236,7 @@ def _curve(
 
 
 def _answers(
-    model: Decoding, batch: Batch, n_loops: int | None, edit: Realign | None
+    model: CanDecode, batch: Batch, n_loops: int | None, edit: Realign | None
 ) -> Float[Tensor, "batch d_vocab"]:
     """What is decoded where the answer is read."""
     with model.hooks(fwd_hooks=edit.hooks(model, batch) if edit else []):
@@ -248,7 +248,7 @@ def _of_answer(probabilities: Float[Tensor, "batch d_vocab"], batch: Batch) -> T
     return probabilities.gather(1, batch.answer[:, None])[:, 0]
 
 
-def _words_for_bridges(model: Decoding, batch: Batch) -> list[int]:
+def _words_for_bridges(model: CanDecode, batch: Batch) -> list[int]:
     found = batch.bridge[batch.bridge >= 0].unique().tolist()
     return found if len(found) > 1 else list(range(PAD + 1, model.cfg.d_vocab))
 

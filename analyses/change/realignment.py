@@ -18,7 +18,7 @@ from analyses.kit.declare import analysis
 from analyses.kit.result import Result
 from analyses.kit.splits import Batches, with_bridges
 from analyses.kit.spread import bootstrap
-from workbench.capabilities import Decoding
+from workbench.capabilities import CanDecode
 from workbench.edits import Realign, edit_hooks
 from workbench.tasks.batch import Batch
 
@@ -121,7 +121,7 @@ class Realignment(Result):
 @analysis(given=("n_loops",), on="every")
 @torch.no_grad()
 def realignment(
-    model: Decoding,
+    model: CanDecode,
     batch: Batches,
     *,
     n_loops: int | None = None,
@@ -177,7 +177,7 @@ def _edits(
 
 
 def _right(
-    model: Decoding, batch: Batch, n_loops: int | None, edits: Sequence[Realign]
+    model: CanDecode, batch: Batch, n_loops: int | None, edits: Sequence[Realign]
 ) -> Bool[Tensor, " batch"]:
     with model.hooks(fwd_hooks=edit_hooks(edits, model, batch)):
         logits = model(**batch.inputs, n_loops=n_loops, logits_at=batch.read_at)

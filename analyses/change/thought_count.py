@@ -17,7 +17,7 @@ from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
 from analyses.read.thought_answers import Hooks, mean_row, put_thoughts, said_under, unchanged
 from analyses.read.thought_states import THOUGHT, thought_states
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import WordedTask
@@ -115,7 +115,7 @@ class ThoughtCount(Result):
 
 @analysis(given=("task", "problems", "split"), example=Example(run="thoughts", n=4))
 def thought_count(
-    model: Thinking,
+    model: CanThink,
     batch: WordedBatch,
     *,
     task: WordedTask,
@@ -163,7 +163,7 @@ def thought_count(
     )
 
 
-def _checked(model: Thinking, batch: WordedBatch, own: int, most: int | None) -> int:
+def _checked(model: CanThink, batch: WordedBatch, own: int, most: int | None) -> int:
     """The greatest number of thoughts, if the longest question has room for it and its answer."""
     longest = int((batch.prompt + batch.scored.sum(1)).max())
     room = own + model.cfg.n_ctx - longest
@@ -180,7 +180,7 @@ def _checked(model: Thinking, batch: WordedBatch, own: int, most: int | None) ->
 
 
 def _kinds(
-    model: Thinking,
+    model: CanThink,
     task: WordedTask,
     rows: WordedBatch,
     problems: list[Problem],

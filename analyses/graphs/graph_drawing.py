@@ -12,7 +12,7 @@ RADIUS = 15  # pixels of a node
 SWEEPS = 3
 
 Edges = Bool[np.ndarray, "node node"]
-Places = Float[np.ndarray, "node 2"]
+Coordinates = Float[np.ndarray, "node 2"]
 
 
 def layers(edges: Edges, distance: Int[np.ndarray, " node"], target: int) -> list[list[int]]:
@@ -27,7 +27,7 @@ def layers(edges: Edges, distance: Int[np.ndarray, " node"], target: int) -> lis
     return reached + [np.flatnonzero(lost & (before == step)).tolist() for step in steps]
 
 
-def places(edges: Edges, columns: Sequence[Sequence[int]]) -> Places:
+def places(edges: Edges, columns: Sequence[Sequence[int]]) -> Coordinates:
     """Where each node stands: columns from left to right, near the middle of its neighbours."""
     joined = edges | edges.T
     at = np.zeros((len(edges), 2))
@@ -49,9 +49,9 @@ def places(edges: Edges, columns: Sequence[Sequence[int]]) -> Places:
     return at
 
 
-def draw_edges(
+def add_edges(
     figure: go.Figure,
-    at: Places,
+    at: Coordinates,
     edges: Edges,
     weight: Float[np.ndarray, "node node"] | None,
     names: Sequence[str],

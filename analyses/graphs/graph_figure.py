@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from analyses.graphs.graph_drawing import RADIUS, Places, draw_edges, layers, places
+from analyses.graphs.graph_drawing import RADIUS, Coordinates, add_edges, layers, places
 from analyses.graphs.reached_set import WAYS
 from analyses.kit.labels import literal, loop_label
 from analyses.kit.style import COLOURS, CONTROL, INK, styled
@@ -26,7 +26,7 @@ def graph_figure(found: "GraphStates") -> go.Figure:
     titles = [WAYS[way] for way in found.ways]
     figure = make_subplots(1, 2, subplot_titles=titles, horizontal_spacing=0.04)
     for panel, way in enumerate(found.ways, 1):
-        draw_edges(figure, at, edges, weight, found.labels, row=1, col=panel)
+        add_edges(figure, at, edges, weight, found.labels, row=1, col=panel)
         _draw_nodes(figure, found, at, way, panel)
         _draw_columns(figure, found, columns, panel)
     _draw_legend(figure, found)
@@ -69,7 +69,9 @@ def _draw_columns(
         )
 
 
-def _draw_nodes(figure: go.Figure, found: "GraphStates", at: Places, way: int, panel: int) -> None:
+def _draw_nodes(
+    figure: go.Figure, found: "GraphStates", at: Coordinates, way: int, panel: int
+) -> None:
     """Nodes filled where they are said to be reached, ringed where that is wrong."""
     loop = found.shown_loop
     ends = {found.source_at: "source", found.target_at: "target"}

@@ -14,7 +14,7 @@ from analyses.kit.result import Result
 from analyses.kit.trained import Trained
 from analyses.read.answers import loop_answers
 from analyses.read.graph_attention import graph_attention
-from workbench.capabilities import Looped
+from workbench.capabilities import CanLoop
 from workbench.tasks.batch import Batch, GraphBatch
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class GraphStates(Result):
 @analysis(given=("n_loops", "trained"), example=Example(run="graphs"))
 @torch.no_grad()
 def graph_states(
-    model: Looped,
+    model: CanLoop,
     batch: Batch,
     *,
     n_loops: int | None = None,

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.hooks import is_heard
 from workbench.kinds import thought_model
 from workbench.models.thoughts.continuation import Continuation
@@ -61,7 +61,7 @@ class NextSteps:
 
     @torch.no_grad()
     def probabilities(
-        self, model: Thinking, batch: WordedBatch
+        self, model: CanThink, batch: WordedBatch
     ) -> Float[Tensor, "batch start end"]:
         """The probability of every step from one node to another, be there such an edge or not.
 

@@ -16,7 +16,7 @@ from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
 from analyses.kit.trained import Trained
 from analyses.read.graph_attention import node_names
-from workbench.capabilities import Looped
+from workbench.capabilities import CanLoop
 from workbench.tasks.batch import Batch, GraphBatch
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class ReachedSet(Result):
 @analysis(given=("n_loops", "trained"), example=Example(run="graphs"))
 @torch.no_grad()
 def reached_set(
-    model: Looped,
+    model: CanLoop,
     batch: Batch,
     *,
     n_loops: int | None = None,
@@ -181,7 +181,7 @@ def reached_set(
     )
 
 
-def _first_graph(model: Looped, batch: GraphBatch) -> dict[str, Any]:
+def _first_graph(model: CanLoop, batch: GraphBatch) -> dict[str, Any]:
     size = int(batch.length[0])
     return {
         "adjacency": batch.adjacency[0, :size, :size].cpu(),
@@ -193,7 +193,7 @@ def _first_graph(model: Looped, batch: GraphBatch) -> dict[str, Any]:
 
 
 def _fit_and_test(
-    batch: GraphBatch, trained: Trained | None, n_fit: int, model: Looped
+    batch: GraphBatch, trained: Trained | None, n_fit: int, model: CanLoop
 ) -> tuple[GraphBatch, GraphBatch]:
     """Graphs for the probes, and graphs to look at: never the same."""
     if trained is not None:
@@ -207,7 +207,7 @@ def _fit_and_test(
 
 
 def _states(
-    model: Looped, batch: GraphBatch, n_loops: int | None
+    model: CanLoop, batch: GraphBatch, n_loops: int | None
 ) -> Float[Tensor, "loop batch node d_model"]:
     found = []
     for rows in in_parts(model, batch, 256):
@@ -225,7 +225,7 @@ def _truth(batch: GraphBatch, n_loops: int) -> Bool[Tensor, "way loop batch node
 
 
 def _asked(
-    model: Looped, batch: GraphBatch, states: Float[Tensor, "loop batch node d_model"]
+    model: CanLoop, batch: GraphBatch, states: Float[Tensor, "loop batch node d_model"]
 ) -> Bool[Tensor, "loop batch node"]:
     """Whether the readout says reachable of each node as the target."""
     inputs = {key: value for key, value in batch.inputs.items() if key != "target_at"}

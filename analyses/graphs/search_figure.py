@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from analyses.graphs.graph_drawing import RADIUS, draw_edges, layers, places
+from analyses.graphs.graph_drawing import RADIUS, add_edges, layers, places
 from analyses.graphs.search_nodes import KINDS
 from analyses.kit.labels import level_label, literal
 from analyses.kit.style import COLOURS, CONTROL, INK, band, legend_line, styled
@@ -36,7 +36,7 @@ def tree_figure(found: "ThoughtSearchTree") -> go.Figure:
     tall = max(map(len, columns))
     for k in range(n):
         panel = {"row": k // ACROSS + 1, "col": k % ACROSS + 1}
-        draw_edges(figure, at, edges, None, found.names, **panel)
+        add_edges(figure, at, edges, None, found.names, **panel)
         _draw_nodes(figure, found, k, at, panel)
     n_reached = int(distance.max()) + 1
     ticks = ["root", *map(str, range(1, n_reached))]

@@ -21,7 +21,7 @@ from analyses.kit.declare import Example, analysis
 from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
 from analyses.read.relaid import counts_of, relaid
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.instruments.speaking import speak
 from workbench.runs.evaluation import wilson
 from workbench.tasks.worded.problem import Problem
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 TOP = 3
 
 Part = Literal["end", "start"]
-Mean = dict[str, Tensor]
+MeanOf = dict[str, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +150,7 @@ def _interval(mean: Tensor, low: Tensor, high: Tensor) -> str:
 @analysis(given=("task", "problems"), example=Example(run="stages"))
 @torch.no_grad()
 def thought_search_tree(
-    model: Thinking,
+    model: CanThink,
     batch: WordedBatch,
     *,
     task: WordedTask,
@@ -206,9 +206,9 @@ def _renormalised(raw: Float[Tensor, "thought question node"], nodes: Nodes) -> 
     return (raw / raw.sum(-1, keepdim=True)).masked_fill(nodes.absent, torch.nan)
 
 
-def _means(value: Tensor, fresh: Tensor, nodes: Nodes) -> Mean:
+def _means(value: Tensor, fresh: Tensor, nodes: Nodes) -> MeanOf:
     """Mass of the likeliest nodes and of each kind, in the model and in its untrained twin."""
-    found: Mean = {}
+    found: MeanOf = {}
     for name, values in (("", value), ("_untrained", fresh)):
         ranked = values.nan_to_num(0.0).sort(dim=-1, descending=True).values[..., :TOP]
         top = _closed(ranked.cumsum(-1), nodes).movedim(1, -1)  # [thought rank question]
@@ -228,7 +228,7 @@ def _closed(values: Float[Tensor, "thought question kind"], nodes: Nodes) -> Ten
     return values.masked_fill(~nodes.is_open[..., None], torch.nan)
 
 
-def _by_height(value: Tensor, nodes: Nodes) -> Mean:
+def _by_height(value: Tensor, nodes: Nodes) -> MeanOf:
     """Mean value of the nodes that can be next, by height, off and on the shortest ways."""
     means, lows, highs, counts = [], [], [], []
     for right in (False, True):
@@ -245,7 +245,7 @@ def _by_height(value: Tensor, nodes: Nodes) -> Mean:
     return {name: torch.stack(parts).view(2, -1) for name, parts in found.items()}
 
 
-def _paths(task: Prosqa, problems: Sequence[Problem], words: Sequence[Sequence[str]]) -> Mean:
+def _paths(task: Prosqa, problems: Sequence[Problem], words: Sequence[Sequence[str]]) -> MeanOf:
     """Share of every class of paths after each number of thoughts, with Wilson intervals."""
     table = []
     for said in words:

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.instruments.speaking import speak
 from workbench.kinds import THOUGHTS, worded_task
 from workbench.runs import Run, load_run
@@ -46,7 +46,7 @@ def task_for(run: Run, first: Run) -> WordedTask:
 
 
 def rights(
-    model: Thinking,
+    model: CanThink,
     task: WordedTask,
     split: str,
     numbers: Sequence[int],

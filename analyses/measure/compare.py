@@ -22,7 +22,7 @@ from analyses.kit.declare import Example, analysis
 from analyses.kit.paired import changes, mcnemar, probabilities
 from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.runs import Run
 from workbench.runs.evaluation import wilson
 from workbench.tasks.worded.task import WordedTask
@@ -164,7 +164,7 @@ def compare(
     first = cast(WordedTask, run.task)
     split = split or first.default_split
     numbers = numbers_of(first, split, rows)
-    pairs = [(cast(Thinking, one.model), task_for(one, run)) for one in runs]
+    pairs = [(cast(CanThink, one.model), task_for(one, run)) for one in runs]
     right = torch.stack([rights(model, task, split, numbers) for model, task in pairs])
     twins = None
     if split == "test" and SWAPPED in first.split_names:

@@ -14,7 +14,7 @@ from analyses.kit.parts import in_parts, most_loops
 from analyses.kit.result import Result
 from analyses.kit.trained import Trained
 from analyses.measure.fitted_frontier import best_once_enough, fit, resampled, solvable
-from workbench.capabilities import Looped
+from workbench.capabilities import CanLoop
 from workbench.runs.evaluation import wilson
 from workbench.tasks.batch import Batch
 
@@ -128,7 +128,7 @@ class ComputeFrontier(Result):
 @analysis(given=("n_loops", "trained"), on="judged")
 @torch.no_grad()
 def compute_frontier(
-    model: Looped,
+    model: CanLoop,
     batch: Batch,
     *,
     n_loops: int | None = None,
@@ -209,7 +209,7 @@ def _fitted(
     }
 
 
-def right_by_loop(model: Looped, batch: Batch, n_loops: int) -> Bool[Tensor, "loop batch"]:
+def right_by_loop(model: CanLoop, batch: Batch, n_loops: int) -> Bool[Tensor, "loop batch"]:
     """Whether the answer read after each loop is right; one forward reads all loops."""
     found = []
     for rows in in_parts(model, batch):

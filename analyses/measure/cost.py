@@ -24,7 +24,7 @@ from analyses.kit.declare import Example, analysis
 from analyses.kit.labels import literal
 from analyses.kit.result import Result
 from analyses.measure.spending import ALL, Speaker, Spent, latencies
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.runs import Run
 from workbench.runs.evaluation import wilson
 from workbench.settings.config import ConfigError
@@ -49,7 +49,7 @@ class Way(NamedTuple):
     words: int
     """Tokens of a chain that may be said before the answer; −1 if all."""
     spent: Spent
-    model: Thinking
+    model: CanThink
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +203,7 @@ def cost(
     split = split or first.default_split
     numbers = numbers_of(first, split, rows)
     speakers = [
-        Speaker(cast(Thinking, one.model), task_for(one, run), split, numbers) for one in runs
+        Speaker(cast(CanThink, one.model), task_for(one, run), split, numbers) for one in runs
     ]
     most = max(speaker.task.layout.n_fillers for speaker in speakers)
     ways = [way for i, speaker in enumerate(speakers) for way in _ways(i, speaker, most)]

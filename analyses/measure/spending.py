@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.instruments.flops import forward_flops
 from workbench.instruments.speaking import ROWS, SPARE
 from workbench.kinds import thought_model
@@ -40,7 +40,7 @@ class Speaker:
     """A model that answers the same questions with more or fewer thoughts or words."""
 
     def __init__(
-        self, model: Thinking, task: WordedTask, split: str, numbers: Sequence[int]
+        self, model: CanThink, task: WordedTask, split: str, numbers: Sequence[int]
     ) -> None:
         self.model, self.task, self.split, self.numbers = model, task, split, list(numbers)
         self.mark = task.vocabulary.encode(ANSWER)
@@ -113,7 +113,7 @@ class Speaker:
 
 
 def latencies(
-    speakers: Sequence[Thinking], ways: Sequence[Spent], questions: int, repeats: int
+    speakers: Sequence[CanThink], ways: Sequence[Spent], questions: int, repeats: int
 ) -> list[list[float]]:
     """Seconds that each way takes for one question alone, once for every repetition.
 
@@ -129,7 +129,7 @@ def latencies(
     return found
 
 
-def _seconds(model: Thinking, way: Spent, number: int) -> float:
+def _seconds(model: CanThink, way: Spent, number: int) -> float:
     """Of generating as many tokens as were said to a question."""
     tokens, mask = _padded([way.prompts[number]], model.device)
     _wait(model.device)

@@ -14,7 +14,7 @@ from analyses.kit.parts import in_parts
 from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
 from analyses.read.said_answers import SaidAnswers, said_answers
-from workbench.capabilities import Looped, Recorded
+from workbench.capabilities import CanLoop, CanRecord
 from workbench.kinds import THOUGHTS, depth_model, thought_model, worded_task
 from workbench.tasks import Task
 from workbench.tasks.batch import Batch
@@ -117,7 +117,7 @@ class Answers(Result):
 @analysis(given=("n_loops", "task", "problems"))
 @torch.no_grad()
 def answers(
-    model: Recorded,
+    model: CanRecord,
     batch: Batch,
     *,
     n_loops: int | None = None,
@@ -140,7 +140,7 @@ def answers(
     return loop_answers(depth_model(model), batch, n_loops)
 
 
-def loop_answers(model: Looped, batch: Batch, n_loops: int | None = None) -> Answers:
+def loop_answers(model: CanLoop, batch: Batch, n_loops: int | None = None) -> Answers:
     """The answer read after each loop of a model that loops."""
     logits = _by_loop(model, batch, n_loops)
     share = logits.float().softmax(-1)
@@ -159,7 +159,7 @@ def loop_answers(model: Looped, batch: Batch, n_loops: int | None = None) -> Ans
 
 
 def _by_loop(
-    model: Looped, batch: Batch, n_loops: int | None
+    model: CanLoop, batch: Batch, n_loops: int | None
 ) -> Float[Tensor, "loop question answer"]:
     found = [
         model(**rows.inputs, n_loops=n_loops, every_loop=True, logits_at=rows.read_at)

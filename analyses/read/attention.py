@@ -11,7 +11,7 @@ from analyses.kit.declare import analysis
 from analyses.kit.labels import literal, loop_label, position_labels
 from analyses.kit.result import Result
 from analyses.read.graph_attention import GraphAttention, graph_attention
-from workbench.capabilities import Looped
+from workbench.capabilities import CanLoop
 from workbench.tasks.batch import Batch, GraphBatch
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Attention(Result):
 @analysis(given=("n_loops",))
 @torch.no_grad()
 def attention(
-    model: Looped, batch: Batch, *, n_loops: int | None = None
+    model: CanLoop, batch: Batch, *, n_loops: int | None = None
 ) -> Attention | GraphAttention:
     """Attention patterns of the looped blocks, loop by loop; of graphs along their edges.
 

@@ -17,7 +17,7 @@ from analyses.kit.labels import loop_labels
 from analyses.kit.result import Result
 from analyses.kit.splits import Batches, with_bridges
 from analyses.kit.spread import bootstrap
-from workbench.capabilities import Decoding
+from workbench.capabilities import CanDecode
 from workbench.instruments.reading import STATE, at_positions, read_bridges
 from workbench.tasks.batch import Batch
 
@@ -137,7 +137,7 @@ class BridgeAlignment(Result):
 @analysis(given=("n_loops",), on="every")
 @torch.no_grad()
 def bridge_alignment(
-    model: Decoding, batch: Batches, *, n_loops: int | None = None
+    model: CanDecode, batch: Batches, *, n_loops: int | None = None
 ) -> BridgeAlignment:
     """Probability of the bridge and cosine with its embedding, after each loop, by split.
 
@@ -164,7 +164,7 @@ def bridge_alignment(
     )
 
 
-def _both(model: Decoding, batch: Batch, n_loops: int | None) -> tuple[Tensor, Tensor]:
+def _both(model: CanDecode, batch: Batch, n_loops: int | None) -> tuple[Tensor, Tensor]:
     """Probability and cosine [measure loop hop batch], of the bridge and of another row's."""
     _, cache = model.run_with_cache(
         **batch.inputs, n_loops=n_loops, names_filter=STATE, logits_at=batch.read_at
@@ -180,7 +180,7 @@ def _both(model: Decoding, batch: Batch, n_loops: int | None) -> tuple[Tensor, T
 
 
 def _other_words(
-    model: Decoding, states: Float[Tensor, "loop batch pos d_model"], batch: Batch
+    model: CanDecode, states: Float[Tensor, "loop batch pos d_model"], batch: Batch
 ) -> Float[Tensor, "measure loop batch hop"]:
     """Mean probability of, and mean cosine with, all words but the bridge."""
     n_others = model.cfg.d_vocab - 1

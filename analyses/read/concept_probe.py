@@ -21,7 +21,7 @@ from analyses.kit.labels import thought_label, visible
 from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
 from analyses.read.thought_states import STATE, STREAM, THOUGHT, thought_states
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import WordedTask
 
@@ -110,7 +110,7 @@ class ConceptProbe(Result):
 @analysis(given=("task",), example=Example(run="thoughts", n=4))
 @torch.no_grad()
 def concept_probe(
-    model: Thinking, batch: WordedBatch, *, task: WordedTask, top: int = 5
+    model: CanThink, batch: WordedBatch, *, task: WordedTask, top: int = 5
 ) -> ConceptProbe:
     """Nearest words to stream, state and thought after every thought.
 
@@ -158,7 +158,7 @@ def _shown(task: WordedTask, tokens: Sequence[int]) -> tuple[str, ...]:
 
 
 def nearest_words(
-    model: Thinking, states: Float[Tensor, "thought batch d_model"], by: str, top: int
+    model: CanThink, states: Float[Tensor, "thought batch d_model"], by: str, top: int
 ) -> tuple[Float[Tensor, "thought batch top"], Int[Tensor, "thought batch top"]]:
     """Values and numbers of the nearest words, those of the cosine or of the model's readout."""
     values, words = [], []

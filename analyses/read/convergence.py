@@ -12,7 +12,7 @@ from analyses.kit.labels import loop_label
 from analyses.kit.parts import in_parts, most_loops
 from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
-from workbench.capabilities import Iterated
+from workbench.capabilities import CanIterate
 from workbench.hooks import is_heard
 from workbench.tasks.batch import Batch
 
@@ -133,7 +133,7 @@ class Convergence(Result):
 
 @analysis(given=("n_loops",))
 def convergence(
-    model: Iterated,
+    model: CanIterate,
     batch: Batch,
     *,
     n_loops: int | None = None,
@@ -169,7 +169,7 @@ def convergence(
     return Convergence(**numbers, at=tuple(places), **rows)
 
 
-def _looked_at(model: Iterated, n_loops: int, at: list[int] | None) -> list[int]:
+def _looked_at(model: CanIterate, n_loops: int, at: list[int] | None) -> list[int]:
     """Loops whose Jacobian is taken; refused if they are not run."""
     if n_loops < 2:
         raise ValueError("distances between loops need two; this model runs one loop")
@@ -182,7 +182,7 @@ def _looked_at(model: Iterated, n_loops: int, at: list[int] | None) -> list[int]
 
 @torch.no_grad()
 def _distances(
-    model: Iterated, batch: Batch, n_loops: int
+    model: CanIterate, batch: Batch, n_loops: int
 ) -> tuple[Float[Tensor, "step batch"], Float[Tensor, "step batch"]]:
     """Each loop's step, and its distance to the last state, relative to where they start or end."""
     steps, rests = [], []
@@ -195,7 +195,9 @@ def _distances(
     return torch.cat(steps, dim=1).cpu(), torch.cat(rests, dim=1).cpu()
 
 
-def _radii(model: Iterated, batch: Batch, n_loops: int, at: list[int]) -> Float[Tensor, "at batch"]:
+def _radii(
+    model: CanIterate, batch: Batch, n_loops: int, at: list[int]
+) -> Float[Tensor, "at batch"]:
     """Spectral radius of each row's Jacobian, at what each of some loops says."""
     with torch.no_grad():
         _, cache = model.run_with_cache(**batch.inputs, n_loops=n_loops, names_filter=STATE)
@@ -203,7 +205,7 @@ def _radii(model: Iterated, batch: Batch, n_loops: int, at: list[int]) -> Float[
 
 
 def spectral_radius(
-    model: Iterated, batch: Batch, state: Float[Tensor, "batch pos d_model"], loop: int
+    model: CanIterate, batch: Batch, state: Float[Tensor, "batch pos d_model"], loop: int
 ) -> Float[Tensor, " batch"]:
     """Greatest absolute eigenvalue of the loop's Jacobian for each row, by power iteration.
 

@@ -19,7 +19,7 @@ from analyses.kit.splits import Batches, by_split
 from analyses.kit.spread import bootstrap
 from analyses.read.node_groups import Groups
 from analyses.read.thought_gates import ThoughtGates, thought_gates
-from workbench.capabilities import Looped, Recorded
+from workbench.capabilities import CanLoop, CanRecord
 from workbench.kinds import LOOPS, depth_model, thought_model, worded_batch
 from workbench.tasks.batch import Batch
 
@@ -119,7 +119,7 @@ class GateMaps(Result):
 
 @analysis(given=("n_loops",), on="every")
 def gate_maps(
-    model: Recorded, batch: Batches, *, n_loops: int | None = None
+    model: CanRecord, batch: Batches, *, n_loops: int | None = None
 ) -> GateMaps | ThoughtGates:
     """The gate over loop, position and channel, by split; of a model that thinks, over thoughts.
 
@@ -140,7 +140,7 @@ def gate_maps(
 
 
 @torch.no_grad()
-def _by_loop(model: Looped, batch: Batches, n_loops: int | None) -> GateMaps:
+def _by_loop(model: CanLoop, batch: Batches, n_loops: int | None) -> GateMaps:
     """The gate over loop, position and channel."""
     place = _gate_place(model, model.n_loops if n_loops is None else n_loops)
     batches = by_split(batch)
@@ -169,7 +169,7 @@ def _by_loop(model: Looped, batch: Batches, n_loops: int | None) -> GateMaps:
     )
 
 
-def _places(model: Looped, batches: dict[str, Batch], groups: Groups) -> tuple[str, ...]:
+def _places(model: CanLoop, batches: dict[str, Batch], groups: Groups) -> tuple[str, ...]:
     """The groups' names; positions of a lone question bear its words."""
     rows = next(iter(batches.values()))
     if groups.farthest is not None or len(batches) > 1 or len(rows) > 1 or not model.tokenizer:
@@ -177,7 +177,7 @@ def _places(model: Looped, batches: dict[str, Batch], groups: Groups) -> tuple[s
     return tuple(position_labels(model.to_str_tokens(rows.tokens[0])))
 
 
-def _gate_place(model: Looped, n_loops: int) -> str:
+def _gate_place(model: CanLoop, n_loops: int) -> str:
     """Where the model's gate is heard; refused if it has none, or none that would act."""
     place = next((place for place in (GATE, HALT) if place in model.hook_dict), None)
     if place is None:
@@ -200,7 +200,7 @@ class _Shares:
 
 
 def _shares(
-    model: Looped, batch: Batch, n_loops: int | None, place: str, groups: Groups
+    model: CanLoop, batch: Batch, n_loops: int | None, place: str, groups: Groups
 ) -> _Shares:
     """The gate's share at every real position, reduced part by part: all of it is large."""
     by_group, sums = [], []

@@ -12,7 +12,7 @@ from analyses.kit.declare import analysis
 from analyses.kit.labels import loop_label
 from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
-from workbench.capabilities import Looped
+from workbench.capabilities import CanLoop
 from workbench.instruments import GradientByLoop
 from workbench.kinds import depth_model
 from workbench.models import family, model_config
@@ -120,7 +120,7 @@ class GradientHighway(Result):
 
 @analysis(given=("n_loops",))
 def gradient_highway(
-    model: Looped, batch: Batch, *, n_loops: int | None = None, n_seeds: int = 5
+    model: CanLoop, batch: Batch, *, n_loops: int | None = None, n_seeds: int = 5
 ) -> GradientHighway:
     """Gradient norm by loop for fresh models of a model's shape, and for the model itself.
 
@@ -161,7 +161,7 @@ def gradient_highway(
     )
 
 
-def _fresh(model: Looped, changes: dict[str, Any], loops: int, seed: int) -> Looped:
+def _fresh(model: CanLoop, changes: dict[str, Any], loops: int, seed: int) -> CanLoop:
     """An untrained model of the same shape but for these changes."""
     shape = {name: getattr(model.cfg, name) for name in ModelConfig.model_fields}
     cfg = model_config(shape | changes | {"n_loops": loops, "max_loops": loops})
@@ -169,7 +169,7 @@ def _fresh(model: Looped, changes: dict[str, Any], loops: int, seed: int) -> Loo
     return depth_model(made)
 
 
-def _norms(model: Looped, batch: Batch, n_loops: int) -> Float[Tensor, " loop"]:
+def _norms(model: CanLoop, batch: Batch, n_loops: int) -> Float[Tensor, " loop"]:
     """Norm of the loss's gradient at each loop's state; no parameter's own gradient is touched."""
     gradient = GradientByLoop()
     with torch.enable_grad(), gradient.watch(model):

@@ -11,7 +11,7 @@ from analyses.kit.labels import loop_label
 from analyses.kit.parts import in_parts
 from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
-from workbench.capabilities import Looped
+from workbench.capabilities import CanLoop
 from workbench.tasks.batch import GraphBatch
 
 if TYPE_CHECKING:
@@ -154,7 +154,9 @@ class GraphAttention(Result):
 
 
 @torch.no_grad()
-def graph_attention(model: Looped, batch: GraphBatch, n_loops: int | None = None) -> GraphAttention:
+def graph_attention(
+    model: CanLoop, batch: GraphBatch, n_loops: int | None = None
+) -> GraphAttention:
     """Attention of the looped blocks over a batch of graphs.
 
     Args:
@@ -193,7 +195,7 @@ class _Part(NamedTuple):
     first: Float[Tensor, "loop layer head query_pos key_pos"]
 
 
-def _of_part(model: Looped, batch: GraphBatch, n_loops: int | None, farthest: int) -> _Part:
+def _of_part(model: CanLoop, batch: GraphBatch, n_loops: int | None, farthest: int) -> _Part:
     places = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.cfg.n_layers)]
     _, cache = model.run_with_cache(**batch.inputs, n_loops=n_loops, names_filter=places)
     patterns = torch.stack([cache[place].float() for place in places], dim=1)
@@ -214,7 +216,7 @@ def _of_part(model: Looped, batch: GraphBatch, n_loops: int | None, farthest: in
     return _Part(weight, uniform[0, 0, 0], patterns[:, :, 0].cpu())
 
 
-def node_names(model: Looped, batch: GraphBatch, row: int = 0) -> list[str]:
+def node_names(model: CanLoop, batch: GraphBatch, row: int = 0) -> list[str]:
     """Names of the nodes of one graph."""
     tokens = batch.tokens[row, : int(batch.length[row])]
     if model.tokenizer is None:

@@ -11,7 +11,7 @@ from analyses.kit.declare import analysis
 from analyses.kit.labels import literal, loop_labels, position_labels, visible
 from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
-from workbench.capabilities import Decoding
+from workbench.capabilities import CanDecode
 from workbench.tasks.batch import Batch
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class LogitLens(Result):
 @analysis(given=("n_loops",))
 @torch.no_grad()
 def logit_lens(
-    model: Decoding, batch: Batch, *, n_loops: int | None = None, top: int = 5
+    model: CanDecode, batch: Batch, *, n_loops: int | None = None, top: int = 5
 ) -> LogitLens:
     """Decode the state after every loop at every position.
 
@@ -248,7 +248,7 @@ def logit_lens(
 
 
 def _decoded(
-    model: Decoding, batch: Batch, n_loops: int | None, check: bool
+    model: CanDecode, batch: Batch, n_loops: int | None, check: bool
 ) -> Float[Tensor, "batch row pos d_vocab"]:
     """Probabilities that the input and each state decode to."""
     logits, cache = model.run_with_cache(
@@ -282,7 +282,7 @@ def _intervals(low: Float[Tensor, "row pos"], high: Float[Tensor, "row pos"]) ->
     ]
 
 
-def _vocabulary(model: Decoding) -> tuple[str, ...]:
+def _vocabulary(model: CanDecode) -> tuple[str, ...]:
     if model.tokenizer is None:
         return tuple(str(token) for token in range(model.cfg.d_vocab))
     return tuple(map(visible, model.tokenizer.words))

@@ -23,7 +23,7 @@ from analyses.kit.declare import Example, analysis
 from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
 from analyses.read.thought_states import STATE, STREAM, THOUGHT, thought_states
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.tasks.worded.rows import WordedBatch
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class MemoryRetention(Result):
 
 @analysis(example=Example(run="thoughts", n=4))
 def memory_retention(
-    model: Thinking, batch: WordedBatch, *, centred: bool = False
+    model: CanThink, batch: WordedBatch, *, centred: bool = False
 ) -> MemoryRetention:
     """Cosine of what each pass leaves with what the first one left, against other questions.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.tasks.worded.layout import Layout, lay_out
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.rows import WordedBatch
@@ -10,7 +10,7 @@ from workbench.tasks.worded.task import WordedTask
 
 
 def relaid(
-    model: Thinking, task: WordedTask, problems: Sequence[Problem], layout: Layout
+    model: CanThink, task: WordedTask, problems: Sequence[Problem], layout: Layout
 ) -> WordedBatch:
     """Problems, drawn or typed, as rows of this layout on the model's device."""
     encoded = [task.encode(problem) for problem in problems]

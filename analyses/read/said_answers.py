@@ -13,7 +13,7 @@ from analyses.kit.labels import literal
 from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
 from analyses.read.relaid import counts_of, relaid
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.instruments.speaking import ROWS, speak
 from workbench.runs.evaluation import wilson
 from workbench.tasks.worded.problem import Problem
@@ -133,7 +133,7 @@ def _answer(said: str) -> str:
 
 
 @torch.no_grad()
-def said_answers(model: Thinking, task: WordedTask, problems: Sequence[Problem]) -> SaidAnswers:
+def said_answers(model: CanThink, task: WordedTask, problems: Sequence[Problem]) -> SaidAnswers:
     """What is said after 0 to as many thoughts as the task's layout gives these questions.
 
     Args:
@@ -161,7 +161,7 @@ def said_answers(model: Thinking, task: WordedTask, problems: Sequence[Problem])
     )
 
 
-def _probability(model: Thinking, batch: WordedBatch) -> Float[Tensor, " question"]:
+def _probability(model: CanThink, batch: WordedBatch) -> Float[Tensor, " question"]:
     """Of the token that decides the answer."""
     found = []
     for start in range(0, len(batch), ROWS):

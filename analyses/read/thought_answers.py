@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from analyses.read.thought_states import THOUGHT
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop, loop_of
 from workbench.instruments.speaking import rows_at_once, speak
 from workbench.tasks.worded.rows import WordedBatch
@@ -24,7 +24,7 @@ def unchanged(rows: slice) -> list[tuple[str, HookFn | AtLoop]]:
 
 @torch.no_grad()
 def said_under(
-    model: Thinking, task: WordedTask, batch: WordedBatch, hooks: Hooks = unchanged
+    model: CanThink, task: WordedTask, batch: WordedBatch, hooks: Hooks = unchanged
 ) -> list[str]:
     """The answer that a model says to each row.
 

@@ -11,7 +11,7 @@ from analyses.kit.labels import thought_label
 from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
 from analyses.read.thought_states import thought_states
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.tasks.worded.rows import WordedBatch
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class ThoughtGates(Result):
 
 
 @torch.no_grad()
-def thought_gates(model: Thinking, batch: WordedBatch) -> ThoughtGates:
+def thought_gates(model: CanThink, batch: WordedBatch) -> ThoughtGates:
     """Read, forget and write over thought and channel.
 
     Args:

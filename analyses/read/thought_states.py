@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from analyses.kit.parts import in_parts
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.tasks.worded.rows import WordedBatch
 
 STATE = "recurrence.hook_state_pre"
@@ -19,7 +19,7 @@ ROWS = 256  # that are run at once
 
 @torch.no_grad()
 def thought_states(
-    model: Thinking, batch: WordedBatch, places: Sequence[str]
+    model: CanThink, batch: WordedBatch, places: Sequence[str]
 ) -> dict[str, Float[Tensor, "thought batch d_model"]]:
     """What places of the recurrence show at each thought; NaN where a row has no such thought.
 

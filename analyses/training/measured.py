@@ -6,7 +6,7 @@ from typing import Any
 Record = Mapping[str, Any]
 
 
-def by_split(history: Sequence[Record]) -> dict[str, list[Record]]:
+def curves_by_split(history: Sequence[Record]) -> dict[str, list[Record]]:
     """The measurements of each split, up to the last step that all splits have.
 
     Of a run in training the last step may be in the making: some splits are written, some not yet.

@@ -30,7 +30,7 @@ from torch import Tensor
 from analyses.kit.declare import Example, analysis
 from analyses.kit.result import Result
 from analyses.kit.splits import of_tests
-from analyses.training.measured import Record, by_split
+from analyses.training.measured import Record, curves_by_split
 from workbench.runs.evaluation import wilson
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ SMALLEST_FALL = 0.1  # a fall in accuracy of less is no collapse, however sure
 
 
 @dataclass(frozen=True)
-class Change:
+class AccuracyChange:
     """A step in a series: the index of the first value after it, its size and its p-value."""
 
     at: int | None
@@ -183,7 +183,7 @@ def stage_collapse(
     Raises:
         ValueError: The history is too short, lacks a split, or the model runs one loop.
     """
-    curves = by_split(run.history)
+    curves = curves_by_split(run.history)
     test_split = run.task.default_split if test_split is None else test_split
     if train_split is None:
         train_split = "train" if "train" in curves else "train_id"
@@ -232,35 +232,35 @@ def _check(run: str, curves: Mapping[str, list[Record]], splits: Sequence[str]) 
         raise ValueError(f"{run} runs one loop, so that Stage-1 is its final accuracy")
 
 
-def collapse_of(series: Sequence[float]) -> Change:
+def collapse_of(series: Sequence[float]) -> AccuracyChange:
     """The step down after a series has come near its maximum; none if there is no such step."""
     values = np.asarray(series, dtype=float)
     start = int(np.argmax(values >= 0.9 * values.max()))
     fall = step_down(values[start:])
     real = fall.p_value < SIGNIFICANT and fall.size >= SMALLEST_FALL
-    return Change(
+    return AccuracyChange(
         start + fall.at if real and fall.at is not None else None, fall.size, fall.p_value
     )
 
 
-def rise_of(series: Sequence[float]) -> Change:
+def rise_of(series: Sequence[float]) -> AccuracyChange:
     """The step up of a series; none if there is no such step."""
     rise = step_down(-np.asarray(series, dtype=float))
     real = rise.p_value < SIGNIFICANT and rise.size >= SMALLEST_FALL
-    return Change(rise.at if real else None, rise.size, rise.p_value)
+    return AccuracyChange(rise.at if real else None, rise.size, rise.p_value)
 
 
-def step_down(values: np.ndarray, seed: int = 0) -> Change:
+def step_down(values: np.ndarray, seed: int = 0) -> AccuracyChange:
     """The best cut of a series into a higher and a lower part, with its p-value."""
     if len(values) < 4 or np.ptp(values) == 0:
-        return Change(None, 0.0, 1.0)
+        return AccuracyChange(None, 0.0, 1.0)
     falls = _cut_statistics(values[None])[0]
     at = int(falls.argmax()) + 1
     size = float(values[:at].mean() - values[at:].mean())
     # Changes of none at all, as on a plateau, are smaller than what is measured can tell
     statistic = falls.max() / max(float(_usual_change(values[None])[0]), SMALLEST_CHANGE)
     further = int((_falls_of_walks(len(values), seed) >= statistic).sum())
-    return Change(at, size, (1 + further) / (1 + WALKS))
+    return AccuracyChange(at, size, (1 + further) / (1 + WALKS))
 
 
 @lru_cache(maxsize=64)

@@ -18,7 +18,7 @@ from analyses.kit.asking import best_guess, numbers_of, rights, runs_beside, tas
 from analyses.kit.declare import Example, analysis
 from analyses.kit.labels import literal
 from analyses.kit.result import Result
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.runs import Run
 from workbench.runs.evaluation import wilson
 from workbench.settings.config import ConfigError
@@ -231,5 +231,5 @@ def _asked(run: Run, first: Run, best: Best, split: str, numbers: Sequence[int])
         own = cast(WordedTask, run.task)
         longest = max(sum(map(len, e.steps)) for e in own.encoded("train"))
     layout = Curriculum(cfg, longest).layout(best.stage)
-    model = cast(Thinking, run.model_at(best.step))
+    model = cast(CanThink, run.model_at(best.step))
     return rights(model, task, split, numbers, layout)

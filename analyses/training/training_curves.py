@@ -12,7 +12,7 @@ from analyses.kit.declare import analysis
 from analyses.kit.labels import loop_labels
 from analyses.kit.result import Result
 from analyses.kit.splits import of_tests
-from analyses.training.measured import Record, by_split
+from analyses.training.measured import Record, curves_by_split
 from analyses.training.thinking_curves import ThinkingCurves, thinking_curves
 from workbench.kinds import THOUGHTS
 
@@ -159,7 +159,7 @@ def training_curves(run: "Run") -> TrainingCurves | ThinkingCurves:
     Raises:
         ValueError: Nothing has been measured yet.
     """
-    curves = by_split(run.history)
+    curves = curves_by_split(run.history)
     if not curves:
         raise ValueError(f"{run.name} has measured nothing yet")
     if run.task.kind is THOUGHTS:

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 import analyses
-from workbench.capabilities import Looped
+from workbench.capabilities import CanLoop
 from workbench.settings.config import ConfigError
 from workbench.tasks.batch import Batch
 
@@ -16,7 +16,7 @@ from workbench.tasks.batch import Batch
 def test_a_parameter_without_a_type_is_refused():
     from analyses import analysis
 
-    def untyped(model: Looped, batch: Batch, *, top=5):
+    def untyped(model: CanLoop, batch: Batch, *, top=5):
         return None
 
     with pytest.raises(ConfigError, match="analysis untyped: give 'top' a type, such as top: int"):
@@ -26,7 +26,7 @@ def test_a_parameter_without_a_type_is_refused():
 def test_what_nothing_gives_is_refused():
     from analyses import analysis
 
-    def greedy(model: Looped, batch: Batch, *, gold: int = 0):
+    def greedy(model: CanLoop, batch: Batch, *, gold: int = 0):
         return None
 
     with pytest.raises(ConfigError, match="greedy: nothing gives 'gold'; n_loops, trained"):
@@ -36,7 +36,7 @@ def test_what_nothing_gives_is_refused():
 def test_what_is_given_must_be_a_parameter():
     from analyses import analysis
 
-    def plain(model: Looped, batch: Batch):
+    def plain(model: CanLoop, batch: Batch):
         return None
 
     with pytest.raises(ConfigError, match="plain: 'task' is given, but no keyword-only parameter"):
@@ -64,7 +64,7 @@ def test_a_function_that_was_never_declared_is_refused_by_name():
     from analyses.kit.declare import declared
     from analyses.kit.listing import ANALYSES
 
-    def bare(model: Looped, batch: Batch):
+    def bare(model: CanLoop, batch: Batch):
         return None
 
     ANALYSES.register("bare")(bare)

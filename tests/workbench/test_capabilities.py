@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from workbench.capabilities import Decoding, Iterated, Looped, Recorded, Thinking, has
+from workbench.capabilities import CanDecode, CanIterate, CanLoop, CanRecord, CanThink, has
 from workbench.settings.config import ConfigError
 
 
 class Wrapped:
-    """A looped model of somebody else's: it has the members of `Looped` and no others."""
+    """A looped model of somebody else's: it has the members of `CanLoop` and no others."""
 
     def __init__(self, model):
         self._model = model
@@ -48,19 +48,19 @@ class Wrapped:
 
 def test_families_that_loop_have_all_that_looping_takes(build):
     model = build("looped")
-    assert all(has(model, wanted) for wanted in (Recorded, Looped, Iterated, Decoding))
-    assert not has(model, Thinking)
+    assert all(has(model, wanted) for wanted in (CanRecord, CanLoop, CanIterate, CanDecode))
+    assert not has(model, CanThink)
 
 
 def test_families_that_think_have_all_that_thinking_takes(thinker):
-    assert has(thinker("agclr"), Thinking) and not has(thinker("agclr"), Looped)
+    assert has(thinker("agclr"), CanThink) and not has(thinker("agclr"), CanLoop)
 
 
 def test_an_analysis_takes_a_model_of_no_class_of_ours(speaker, world):
     from analyses import attention, compute_frontier
 
     model, batch = speaker("looped"), world.batch("test_id", 6)
-    assert not has(Wrapped(model), Decoding) and has(Wrapped(model), Looped)
+    assert not has(Wrapped(model), CanDecode) and has(Wrapped(model), CanLoop)
     for analysis in (attention, compute_frontier):
         own, other = analysis(model, batch), analysis(Wrapped(model), batch)
         assert own.to_frame().equals(other.to_frame())
@@ -74,7 +74,7 @@ def test_what_a_model_lacks_is_said_with_what_would_run(make_small_run):
         analyse("logit_lens", run, model=Wrapped(run.model), n=4)
     assert str(error.value).startswith(
         "logit_lens needs a vocabulary and loops, which family discoloop does not have; these "
-        "analyses run: gate_maps, attention, answers, compute_frontier"
+        "analyses run: gate_maps, attention, answers, gradient_highway"
     )
     assert "memory_retention" not in str(error.value) and "convergence" not in str(error.value)
 

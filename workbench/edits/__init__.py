@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from workbench.capabilities import Recorded
+from workbench.capabilities import CanRecord
 from workbench.edits.base import CompiledHooks, Edit
 from workbench.edits.between import Realign, Skip
 from workbench.edits.mix import Mix
@@ -85,7 +85,7 @@ def _parsed(number: int, item: Any) -> Edit:
         raise ConfigError(": ".join(part for part in parts if part)) from None
 
 
-def edit_hooks(edits: Sequence[Edit], model: Recorded, batch: Batch) -> CompiledHooks:
+def edit_hooks(edits: Sequence[Edit], model: CanRecord, batch: Batch) -> CompiledHooks:
     """TransformerLens hooks that carry out edits, in order, on one batch.
 
     They are judged when they are taken away: an edit that asked for a loop or position that no row

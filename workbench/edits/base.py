@@ -8,7 +8,7 @@ from jaxtyping import Bool, Int
 from pydantic import model_validator
 from torch import Tensor
 
-from workbench.capabilities import Recorded
+from workbench.capabilities import CanRecord
 from workbench.edits.firing import Change, Firing, SequenceHook, where
 from workbench.hooks import AtLoop, HookFn, HookPoint, at_loop
 from workbench.kinds import depth_model, thought_model
@@ -49,7 +49,7 @@ class Edit(StrictModel, ABC):
         return _do(self) + (f" at {place}" if place else "")
 
     @abstractmethod
-    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: CanRecord, batch: Batch) -> CompiledHooks:
         """Hooks that carry the edit out on this batch."""
 
 
@@ -62,7 +62,7 @@ class PlaceEdit(Edit):
     def change(self, tensor: Tensor, firing: Firing) -> Tensor:
         """The values that stand in place of `tensor`."""
 
-    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: CanRecord, batch: Batch) -> CompiledHooks:
         return [(self.place, acting(self, self.place, model, batch, self._masked))]
 
     def _masked(self, tensor: Tensor, firing: Firing) -> Tensor:
@@ -77,7 +77,7 @@ class PlaceEdit(Edit):
 
 
 def acting(
-    edit: Edit, place: str, model: Recorded, batch: Batch, change: Change
+    edit: Edit, place: str, model: CanRecord, batch: Batch, change: Change
 ) -> HookFn | AtLoop:
     """A hook that puts what `change` gives at an edit's loops and positions.
 
@@ -142,12 +142,12 @@ def chosen_positions(positions: Positions | None, batch: Batch) -> Bool[Tensor, 
     return chosen[:, :n_pos]
 
 
-def most_thoughts(model: Recorded, batch: Batch) -> int:
+def most_thoughts(model: CanRecord, batch: Batch) -> int:
     """Thoughts of the row of a batch that has most; none in models that loop."""
     return model.kind.most_thoughts(model, batch)
 
 
-def looping(edit: Edit, model: Recorded) -> DepthModel:
+def looping(edit: Edit, model: CanRecord) -> DepthModel:
     """The model, which an edit needs to be one that loops.
 
     Raises:
@@ -156,7 +156,7 @@ def looping(edit: Edit, model: Recorded) -> DepthModel:
     return depth_model(model, f"the edit {_do(edit)}")
 
 
-def thinking(edit: Edit, model: Recorded) -> ThoughtModel:
+def thinking(edit: Edit, model: CanRecord) -> ThoughtModel:
     """The model, which an edit needs to be one that thinks.
 
     Raises:

@@ -5,7 +5,7 @@ from typing import Literal, cast
 from pydantic import model_validator
 from torch import Tensor
 
-from workbench.capabilities import Recorded
+from workbench.capabilities import CanRecord
 from workbench.components.norm import rms_normalize
 from workbench.edits.base import (
     STATE_IN,
@@ -49,7 +49,7 @@ class Realign(Edit):
             )
         return self
 
-    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: CanRecord, batch: Batch) -> CompiledHooks:
         looped = looping(self, model)
         chosen = chosen_positions(self.positions, batch)
         wanted = self._embeddings(looped, batch)
@@ -98,7 +98,7 @@ class Skip(Edit):
             raise ValueError("skip: name the loops to leave out")
         return self
 
-    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: CanRecord, batch: Batch) -> CompiledHooks:
         looped = looping(self, model)
         if not looped.recurrence.state_is_all:
             raise ConfigError(f"skip: {looped.recurrence.keeps_more}; no loop can be left out")

@@ -5,7 +5,7 @@ from typing import Literal, cast
 from pydantic import model_validator
 from torch import Tensor
 
-from workbench.capabilities import Recorded
+from workbench.capabilities import CanRecord
 from workbench.edits.base import THOUGHT, CompiledHooks, Edit, most_thoughts, thinking
 from workbench.hooks import HookPoint, loop_of
 from workbench.registries import EDITS
@@ -32,7 +32,7 @@ class Mix(Edit):
             raise ValueError("mix: thought 0 has none before it; name loops from 1 on")
         return self
 
-    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: CanRecord, batch: Batch) -> CompiledHooks:
         thinking(self, model)
         held: dict[str, Tensor] = {}
         own = most_thoughts(model, batch)

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import model_validator
 from torch import Tensor
 
-from workbench.capabilities import Recorded
+from workbench.capabilities import CanRecord
 from workbench.edits.base import LOOP_EMBED, CompiledHooks, Edit, looping
 from workbench.hooks import HookPoint, loop_of
 from workbench.registries import EDITS
@@ -46,7 +46,7 @@ class Reorder(Edit):
                     f"numbered 0 to {n_loops - 1}"
                 )
 
-    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: CanRecord, batch: Batch) -> CompiledHooks:
         recurrence = looping(self, model).recurrence
         if not recurrence.has_loop_embedding:
             raise ConfigError(

@@ -6,10 +6,10 @@ import torch
 from pydantic import model_validator
 from torch import Tensor
 
-from workbench.capabilities import Recorded
+from workbench.capabilities import CanRecord
 from workbench.edits.base import CompiledHooks, Edit, acting, columns_of
 from workbench.edits.firing import Firing
-from workbench.edits.source import Source, shown
+from workbench.edits.source import PatchSource, shown
 from workbench.hooks import PER_QUERY
 from workbench.registries import EDITS
 from workbench.settings.config import ConfigError
@@ -42,8 +42,8 @@ class Patch(Edit):
             raise ValueError("patch: a question is one row; say question or from_row")
         return self
 
-    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
-        source = Source(self.place, self.run, self.question, model, batch)
+    def hooks(self, model: CanRecord, batch: Batch) -> CompiledHooks:
+        source = PatchSource(self.place, self.run, self.question, model, batch)
         if model.kind.in_passes:
             self._check_thinking(model)
         ran: dict[int, Tensor] = {}  # the present forward pass, and its source
@@ -57,7 +57,7 @@ class Patch(Edit):
 
         return [(self.place, acting(self, self.place, model, batch, patch))]
 
-    def _check_thinking(self, model: Recorded) -> None:
+    def _check_thinking(self, model: CanRecord) -> None:
         """Refuse loops where there are none, and positions where there are none."""
         if self.place in model.looped_places:
             if self.from_position is not None:
@@ -68,7 +68,7 @@ class Patch(Edit):
                 "to take from; say from_position"
             )
 
-    def _fit(self, values: Tensor, tensor: Tensor, firing: Firing, source: Source) -> Tensor:
+    def _fit(self, values: Tensor, tensor: Tensor, firing: Firing, source: PatchSource) -> Tensor:
         """The source's values for one firing, in the shape of what they replace."""
         loop = None
         if firing.columns is None and firing.clock.loop is not None:
@@ -90,7 +90,7 @@ class Patch(Edit):
                 f"{list(tensor.shape)} here"
             ) from None
 
-    def _at_position(self, values: Tensor, source: Source) -> Tensor:
+    def _at_position(self, values: Tensor, source: PatchSource) -> Tensor:
         """What is taken of the source's positions: all of them, or of each row one."""
         axis = 2 if self.place.endswith(PER_QUERY) else 1
         n_pos = values.shape[axis]
@@ -114,7 +114,7 @@ class Patch(Edit):
         rows = torch.arange(len(at), device=values.device)
         return values.movedim(axis, 1)[rows, at].unsqueeze(axis)
 
-    def _rows(self, firing: Firing, loop: int | None, source: Source) -> Tensor:
+    def _rows(self, firing: Firing, loop: int | None, source: PatchSource) -> Tensor:
         """Which row each row takes its values from."""
         valid = firing.clock.valid
         has = source.real.any(1)

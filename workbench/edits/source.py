@@ -5,7 +5,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from workbench.capabilities import Recorded
+from workbench.capabilities import CanRecord
 from workbench.edits.base import real_tokens
 from workbench.edits.firing import Firing
 from workbench.hooks import PER_QUERY, LoopClock
@@ -15,11 +15,11 @@ from workbench.settings.config import ConfigError
 from workbench.tasks.batch import Batch
 
 
-class Source:
+class PatchSource:
     """Another forward pass: of another run's model, of another question, or of the same rows."""
 
     def __init__(
-        self, place: str, run: str | None, question: str | None, model: Recorded, batch: Batch
+        self, place: str, run: str | None, question: str | None, model: CanRecord, batch: Batch
     ) -> None:
         self.place = place
         self.same_rows = question is None

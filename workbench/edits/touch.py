@@ -16,7 +16,7 @@ from workbench.hooks import PER_QUERY, AtLoop, HookFn, HookPoint, LoopClock
 from workbench.settings.config import ConfigError
 
 if TYPE_CHECKING:
-    from workbench.capabilities import Recorded
+    from workbench.capabilities import CanRecord
     from workbench.edits.base import CompiledHooks, Edit
     from workbench.tasks.batch import Batch
 
@@ -102,7 +102,7 @@ class Watched:
         place: str,
         fn: HookFn | AtLoop,
         touch: Touch,
-        model: "Recorded",
+        model: "CanRecord",
         batch: "Batch",
         judged: bool,
     ) -> None:
@@ -173,7 +173,7 @@ class Watch:
         self.edits = tuple(edits)
         self.touches = [Touch(number, edit) for number, edit in enumerate(edits)]
 
-    def hooks(self, model: "Recorded", batch: "Batch", *, judged: bool = False) -> "CompiledHooks":
+    def hooks(self, model: "CanRecord", batch: "Batch", *, judged: bool = False) -> "CompiledHooks":
         """Hooks that make the edits on one batch.
 
         Args:

@@ -6,7 +6,7 @@ import torch
 from pydantic import model_validator
 from torch import Tensor
 
-from workbench.capabilities import Recorded
+from workbench.capabilities import CanRecord
 from workbench.edits.base import (
     CompiledHooks,
     Edit,
@@ -43,7 +43,7 @@ class Mean(PlaceEdit):
 
     do: Literal["mean"] = "mean"
 
-    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: CanRecord, batch: Batch) -> CompiledHooks:
         if model.kind.in_passes and self.place.endswith(PER_QUERY):
             raise ConfigError(
                 f"mean: rows that think have their keys in places of their own, so {self.place} "
@@ -66,7 +66,7 @@ class Add(PlaceEdit):
     do: Literal["add"] = "add"
     value: float | list[float]
 
-    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: CanRecord, batch: Batch) -> CompiledHooks:
         vector = isinstance(self.value, list)
         if vector and model.kind.in_passes and self.place.endswith(PER_QUERY):
             raise ConfigError(
@@ -134,7 +134,7 @@ class Freeze(Edit):
             raise ValueError(f"freeze: the loops must come after loop {self.after}")
         return self
 
-    def hooks(self, model: Recorded, batch: Batch) -> CompiledHooks:
+    def hooks(self, model: CanRecord, batch: Batch) -> CompiledHooks:
         chosen = chosen_positions(self.positions, batch)
         held: dict[str, Tensor] = {}
         self._check_place(model)
@@ -159,7 +159,7 @@ class Freeze(Edit):
 
         return [(self.place, freeze)]
 
-    def _check_place(self, model: Recorded) -> None:
+    def _check_place(self, model: CanRecord) -> None:
         """Refuse places that do not come again in a later loop."""
         thinks = model.kind.in_passes
         if self.place in model.hook_dict and self.place not in model.looped_places:

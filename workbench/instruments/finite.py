@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbench.capabilities import Recorded
+from workbench.capabilities import CanRecord
 from workbench.hooks import HookPoint
 from workbench.models.base import Hooks
 from workbench.settings.config import ConfigError
@@ -16,7 +16,7 @@ PLACES = {
 }
 
 
-def finite_hooks(model: Recorded) -> Hooks:
+def finite_hooks(model: CanRecord) -> Hooks:
     """Hooks that refuse the first state that is not finite.
 
     Open them with `model.hooks(fwd_hooks=finite_hooks(model), must_fire=False)`. In a loop or a

@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from workbench.capabilities import Recorded
+from workbench.capabilities import CanRecord
 from workbench.hooks import HookPoint, loop_of
 from workbench.instruments.reading import STATE
 
@@ -27,7 +27,7 @@ class GradientByLoop:
         self._squares: dict[int, float] = {}
 
     @contextmanager
-    def watch(self, model: Recorded) -> Iterator[None]:
+    def watch(self, model: CanRecord) -> Iterator[None]:
         """Note the gradients of the backward passes of forwards run inside."""
         place = next(place for place in (RAW, STATE, THOUGHT) if place in model.hook_dict)
         # Sequences may hold no thought

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from workbench.capabilities import Decoding
+from workbench.capabilities import CanDecode
 from workbench.tasks.batch import Batch
 
 STATE = "recurrence.hook_state_post"
@@ -55,7 +55,7 @@ class Reading:
 
 
 @torch.no_grad()
-def read(model: Decoding, batch: Batch, n_loops: int | None = None) -> Reading:
+def read(model: CanDecode, batch: Batch, n_loops: int | None = None) -> Reading:
     """Run a batch once and read every loop; hooks that are open on the model act first."""
     silent = model.between_places if (n_loops or model.n_loops) == 1 else frozenset()
     gates = [place for place in GATES if place in model.hook_dict and place not in silent]
@@ -78,14 +78,14 @@ def read(model: Decoding, batch: Batch, n_loops: int | None = None) -> Reading:
 
 
 def answer_logits(
-    model: Decoding, state: Float[Tensor, "batch pos d_model"], batch: Batch
+    model: CanDecode, state: Float[Tensor, "batch pos d_model"], batch: Batch
 ) -> Float[Tensor, "batch d_vocab"]:
     """What a state says where the answer is read."""
     return model.readout(state, **batch.inputs, logits_at=batch.read_at)
 
 
 def read_bridges(
-    model: Decoding, states: Float[Tensor, "loop batch pos d_model"], batch: Batch
+    model: CanDecode, states: Float[Tensor, "loop batch pos d_model"], batch: Batch
 ) -> tuple[Float[Tensor, "loop batch hop"], Float[Tensor, "loop batch hop"]]:
     """Probability of each bridge, and cosine with its embedding, where it is to be read.
 

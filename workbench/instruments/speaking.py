@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from workbench.capabilities import Thinking
+from workbench.capabilities import CanThink
 from workbench.hooks import is_heard
 from workbench.tasks.worded.problem import Problem
 from workbench.tasks.worded.rows import WordedBatch
@@ -46,7 +46,7 @@ class Heard:
 
 @torch.no_grad()
 def hear(
-    model: Thinking, task: WordedTask, problems: Sequence[Problem], batch: WordedBatch
+    model: CanThink, task: WordedTask, problems: Sequence[Problem], batch: WordedBatch
 ) -> Heard:
     """Let a model answer greedily, and score its answers by the task's rules.
 
@@ -70,12 +70,12 @@ def hear(
     return Heard(said, scores, torch.cat(losses), joined)
 
 
-def rows_at_once(model: Thinking, n: int) -> int:
+def rows_at_once(model: CanThink, n: int) -> int:
     """How many of n rows to run at once: all under hooks, which may be of certain rows."""
     return n if is_heard(*model.hook_points()) else ROWS
 
 
-def speak(model: Thinking, task: WordedTask, batch: WordedBatch) -> list[str]:
+def speak(model: CanThink, task: WordedTask, batch: WordedBatch) -> list[str]:
     """The words that a model says to each row, up to the end."""
     said = []
     stop = task.vocabulary.end
@@ -94,7 +94,7 @@ def speak(model: Thinking, task: WordedTask, batch: WordedBatch) -> list[str]:
     return said
 
 
-def _solution(model: Thinking, batch: WordedBatch) -> tuple[Tensor, dict[str, Tensor]]:
+def _solution(model: CanThink, batch: WordedBatch) -> tuple[Tensor, dict[str, Tensor]]:
     """Loss of the data's own solution, and what the gates let through meanwhile."""
     places = [p for p in GATES if p in model.hook_dict] if bool(batch.n_thoughts.any()) else []
     at, _ = batch.said_at()

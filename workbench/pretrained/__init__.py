@@ -18,7 +18,7 @@ from workbench.models import model_config
 from workbench.models.base import LatentModel
 from workbench.models.fresh import fresh
 from workbench.pretrained.architectures import PretrainedError, architecture, listed, our_weights
-from workbench.pretrained.sources import find
+from workbench.pretrained.sources import find_file
 from workbench.settings.config import ModelConfig
 from workbench.words.tokenizer import PretrainedVocabulary
 
@@ -65,7 +65,7 @@ def from_pretrained(
             missing, left over or of another shape.
         ConfigError: A field is unknown, or its value does not fit.
     """
-    found = find(source, gguf_file)
+    found = find_file(source, gguf_file)
     config = found.config()
     kind = architecture(config.model_type)
     fields = _arrange(kind.shape(config), changes)
@@ -98,7 +98,7 @@ def pretrained_shape(source: str) -> dict[str, Any]:
     Raises:
         PretrainedError: The source is missing, broken or of another architecture.
     """
-    config = find(source).config()
+    config = find_file(source).config()
     return architecture(config.model_type).shape(config)
 
 

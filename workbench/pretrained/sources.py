@@ -137,7 +137,7 @@ class Source:
             ) from error
 
 
-def find(source: str, gguf_file: str | None = None) -> Source:
+def find_file(source: str, gguf_file: str | None = None) -> Source:
     """What a name stands for: a file or a folder if there is one, else a name on the Hub.
 
     Raises:
@@ -171,7 +171,7 @@ def find_tokenizer(source: str) -> Source:
     folder = Path(source).expanduser()
     if folder.is_dir() and any((folder / name).exists() for name in TOKENIZERS):
         return Source(str(folder), None, True)
-    return find(source, None)
+    return find_file(source, None)
 
 
 def _gguf_in(folder: Path, wanted: str | None) -> str | None:

@@ -15,7 +15,7 @@ from workbench.hooks import HookPoint
 
 
 @runtime_checkable
-class Vocabulary(Protocol):
+class Decoder(Protocol):
     """What a recurrence may use of its model: the way from a state to tokens and back."""
 
     @property
@@ -47,7 +47,7 @@ class Passage:
     """
 
     def __init__(
-        self, embedding: Embedding, vocabulary: Vocabulary, start: Tensor | None = None
+        self, embedding: Embedding, vocabulary: Decoder, start: Tensor | None = None
     ) -> None:
         self.embedding = embedding
         self.vocabulary = vocabulary

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from workbench.recurrence.base import Vocabulary
+from workbench.recurrence.base import Decoder
 
 Decoding = Literal["soft", "hard", "straight_through"]
 
@@ -31,7 +31,7 @@ class Phi(nn.Module):
         self.top_k = top_k
 
     def forward(
-        self, state: Float[Tensor, "batch pos d_model"], vocabulary: Vocabulary
+        self, state: Float[Tensor, "batch pos d_model"], vocabulary: Decoder
     ) -> Float[Tensor, "batch pos d_model"]:
         logits = vocabulary.decode(state)
         if self.decoding == "hard":

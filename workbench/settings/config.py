@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 Norm = Literal["LN", "RMS"]
-Positions = Literal["standard", "rotary", "relative", "none"]
+PositionalEmbedding = Literal["standard", "rotary", "relative", "none"]
 Activation = Literal["gelu", "gelu_new", "relu", "silu"]
 MOST_LOOPS = 10_000
 LONGEST_WORD = 200  # characters of a wrong word that are compared
@@ -88,7 +88,7 @@ class ModelConfig(StrictModel):
     act_fn: Activation = "gelu"
     normalization_type: Norm = "RMS"
     eps: float = 1e-5
-    positional_embedding_type: Positions = "rotary"
+    positional_embedding_type: PositionalEmbedding = "rotary"
     rotary_base: float = 10_000.0
     rotary_scaling: RotaryScaling | None = None
     # How much a learned distance bias falls a step at the start: in all heads, or in each

@@ -83,7 +83,7 @@ class ThreeHopConfig(HopsConfig):
         }
 
 
-class Graph(NamedTuple):
+class FactGraph(NamedTuple):
     """Edges of one graph, as token ids."""
 
     first: int  # token id of the first entity
@@ -197,13 +197,13 @@ class HopTask(Task):
             nodes.append(edges[relation])
         return self._batch(np.array([nodes]), np.array([tokens[1:]])).trimmed()
 
-    def _draw_graph(self, first: int, stream: int) -> Graph:
+    def _draw_graph(self, first: int, stream: int) -> FactGraph:
         cfg = self.cfg
         rng = np.random.default_rng([self.seed, stream])
         shape = (cfg.n_entities, cfg.n_relations)
         relation = rng.random(shape).argsort(1)[:, : cfg.out_degree]
         target = rng.integers(cfg.n_entities, size=relation.shape)
-        return Graph(first, relation + 1 + 2 * cfg.n_entities, target + first)
+        return FactGraph(first, relation + 1 + 2 * cfg.n_entities, target + first)
 
     def _all_chains(self, hops: int) -> Ints:
         return np.arange(self.cfg.n_entities * self.cfg.out_degree**hops)

@@ -12,7 +12,7 @@ from workbench.settings.config import ConfigError
 from workbench.tasks import build_task
 from workbench.tasks.kinship import solve
 from workbench.tasks.kinship.people import GENERATIONS, NAMES, RELATIONS, Fact, kin, kinship
-from workbench.tasks.kinship.people import read as read_story
+from workbench.tasks.kinship.people import read_facts as read_story
 from workbench.tasks.kinship.people import way as shortest
 
 SIZES = dict(n_train=60, n_valid=10, n_test=40)

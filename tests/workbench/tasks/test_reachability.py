@@ -8,7 +8,7 @@ import torch
 
 from workbench.settings.config import ConfigError
 from workbench.tasks import build_task
-from workbench.tasks.reachability.graphs import distances, draw_twins, draw_unreachable
+from workbench.tasks.reachability.graphs import draw_twins, draw_unreachable, path_lengths
 from workbench.tasks.reachability.rules import fit_rule
 
 SMALL = dict(n_train=240, n_valid=40, n_test=40)
@@ -143,7 +143,7 @@ def test_a_graph_whose_every_pair_is_joined_is_drawn_anew_in_two_parts():
     # with two nodes and 1 … 4 attempts, half the graphs are a node to and fro and back
     nodes = np.full(400, 2)
     graphs = draw_unreachable(np.random.default_rng(0), nodes, 3)
-    found = distances(graphs.edges, graphs.source)[np.arange(400), graphs.target]
+    found = path_lengths(graphs.edges, graphs.source)[np.arange(400), graphs.target]
     assert (found == -1).all()
     assert (graphs.source != graphs.target).all() and graphs.edges.any((1, 2)).any()
 
@@ -169,8 +169,8 @@ def test_twins_have_the_same_edges_in_and_out_at_every_node():
 def test_of_long_paths_twins_have_the_same_surroundings():
     hops = np.repeat([5, 7, 12], 20)
     one, other = draw_twins(np.random.default_rng(1), hops, np.full(len(hops), 16), 16)
-    below = distances(one.edges, one.source)
-    above = distances(one.edges.transpose(0, 2, 1), one.target)
+    below = path_lengths(one.edges, one.source)
+    above = path_lengths(one.edges.transpose(0, 2, 1), one.target)
     for row, number in enumerate(hops):
         radius = (number - 1) // 2
         near = (below[row] >= 0) & (below[row] < radius)

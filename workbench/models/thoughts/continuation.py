@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from workbench.models.thoughts.thinking import Thinking
+from workbench.models.thoughts.thinking import ThoughtsSoFar
 
 if TYPE_CHECKING:
     from workbench.models.thoughts.thought import ThoughtModel
@@ -40,7 +40,7 @@ class Continuation:
         self.length = attention_mask.sum(1)
         columns = torch.arange(tokens.shape[1], device=tokens.device)
         self.last = torch.where(attention_mask.bool(), columns, -1).max(1).values
-        self._thinking: Thinking | None = None
+        self._thinking: ThoughtsSoFar | None = None
         self.logits = self._whole() if model.wants_whole else self._by_pass()
         """Of the first word that is said, `[batch d_vocab]`."""
 
@@ -80,7 +80,7 @@ class Continuation:
 
     def _by_pass(self) -> Float[Tensor, "batch d_vocab"]:
         passes = self.model.plan(self.tokens, self.mask)
-        thinking = Thinking(self.model, self.tokens, passes)
+        thinking = ThoughtsSoFar(self.model, self.tokens, passes)
         states = passes.assemble([thinking.run_pass(n) for n in self.model.ticks(passes)])
         self._thinking = thinking
         rows = torch.arange(len(states), device=states.device)

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from workbench.models.thoughts.thinking import Thinking
+from workbench.models.thoughts.thinking import ThoughtsSoFar
 
 if TYPE_CHECKING:
     from workbench.models.thoughts.thought import ThoughtModel
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Say = Callable[[Int[Tensor, "batch pos"], int], Float[Tensor, "batch d_vocab"]]
 
 
-def speak(
+def generate(
     model: "ThoughtModel",
     tokens: Int[Tensor, "batch pos"],
     n_new: int,
@@ -77,7 +77,7 @@ def _recomputing(model: "ThoughtModel", mask: Tensor) -> Say:
 def _remembering(model: "ThoughtModel", prompt: Tensor, mask: Tensor) -> Say:
     """The next token's logits by running the last token alone."""
     passes = model.plan(prompt, mask)
-    thinking = Thinking(model, prompt, passes)
+    thinking = ThoughtsSoFar(model, prompt, passes)
     columns = torch.arange(prompt.shape[1], device=prompt.device)
     last = torch.where(mask.bool(), columns, -1).max(1).values
     length = mask.sum(1)

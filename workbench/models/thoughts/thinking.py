@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from workbench.models.thoughts.thought import ThoughtModel
 
 
-class Thinking:
+class ThoughtsSoFar:
     """What a forward has run so far: keys and values of its positions, each row's last thought."""
 
     def __init__(self, model: "ThoughtModel", tokens: Tensor, passes: Passes) -> None:

@@ -20,7 +20,7 @@ from workbench.hooks.passes import Passes, plan_passes
 from workbench.kinds import THOUGHTS
 from workbench.models.base import LatentModel
 from workbench.models.inputs import check_range
-from workbench.models.thoughts.thinking import Thinking
+from workbench.models.thoughts.thinking import ThoughtsSoFar
 from workbench.recurrence.feedback import ThoughtRecurrence
 from workbench.settings.config import ModelConfig
 
@@ -110,12 +110,12 @@ class ThoughtModel(LatentModel):
 
     def _by_pass(self, tokens: Tensor, mask: Tensor | None, passes: Passes) -> Tensor:
         """The last layer's normed states of a sequence, each position run once."""
-        thinking = Thinking(self, tokens, passes)
+        thinking = ThoughtsSoFar(self, tokens, passes)
         return passes.assemble([thinking.run_pass(number) for number in self.ticks(passes)])
 
     def _recomputed(self, tokens: Tensor, mask: Tensor | None, passes: Passes) -> Tensor:
         """The same, every pass over the whole sequence as far as it is known."""
-        thinking = Thinking(self, tokens, passes)
+        thinking = ThoughtsSoFar(self, tokens, passes)
         words = self.embed(tokens)
         where = self.perception.context(tokens, mask, {})
         rows = torch.arange(len(tokens), device=tokens.device)
@@ -174,12 +174,12 @@ class ThoughtModel(LatentModel):
         Raises:
             ValueError: The result would not fit n_ctx.
         """
-        from workbench.models.thoughts.speech import speak
+        from workbench.models.thoughts.speech import generate
 
         rows = self.to_tokens(tokens) if isinstance(tokens, str) else tokens
         mask = torch.ones_like(rows) if attention_mask is None else attention_mask
         whole = recompute or self.wants_whole
-        return speak(self, rows, max_new_tokens, mask, stop_at, whole)
+        return generate(self, rows, max_new_tokens, mask, stop_at, whole)
 
     def make_recorder(
         self, device: str | torch.device | None, remove_batch_dim: bool, pos_slice: PosSlice

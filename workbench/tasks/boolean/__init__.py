@@ -36,14 +36,14 @@ from workbench.tasks.boolean.expressions import (
     TRUE,
     WORDS,
     check,
-    draw,
-    evaluate,
+    draw_expression,
     nesting,
     numbered,
     rewritten,
     shortest,
     twins,
     uniform,
+    value_of,
 )
 from workbench.tasks.deep import (
     SPLITS,
@@ -137,7 +137,7 @@ class Boolean(DeepTask):
         tokens = np.array([[CLS, *self.vocabulary.encode(text)]])
         check("".join(text.split()))
         self._check_length(tokens.shape[1])
-        return self._batch(Drawn(tokens, evaluate(tokens)))
+        return self._batch(Drawn(tokens, value_of(tokens)))
 
     def local_features(self, batch: Batch) -> dict[str, Num[np.ndarray, " batch"]]:
         """Length, counts, the edges, what stands outside inner parentheses, and neighbours.
@@ -237,13 +237,13 @@ class Boolean(DeepTask):
                 )
         width = max(rows.shape[1] for rows in kept)
         tokens = np.concatenate([widened(rows, width) for rows in kept])[:n]
-        return Drawn(tokens, evaluate(tokens))
+        return Drawn(tokens, value_of(tokens))
 
     def _candidates(
         self, depth: int, n: int, dice: Iterator[float], rng: np.random.Generator
     ) -> list[Tokens]:
         """Single expressions, or twins; fewer than `n`, as many are too long or have no twin."""
-        written = (draw(depth, dice) for _ in range(n))
+        written = (draw_expression(depth, dice) for _ in range(n))
         tokens = numbered([text for text in written if len(text) < self.cfg.max_length], CLS)
         if self.cfg.version == "paper":
             return list(tokens[:, None])
@@ -251,7 +251,7 @@ class Boolean(DeepTask):
         pairs: list[Tokens] = []
         for _ in range(WRITINGS):
             # expressions that the held levels settle are equal to all that share these
-            rows = np.flatnonzero(evaluate(tokens, held) < 0)
+            rows = np.flatnonzero(value_of(tokens, held) < 0)
             others, found = twins(tokens[rows], held, rng, TRIES)
             pairs += list(np.stack((tokens[rows], others), 1)[found])
             tokens = rewritten(np.delete(tokens, rows[found], 0), rng)
@@ -286,5 +286,5 @@ def _value_of_outer(batch: Batch, levels: int) -> Rows:
     for level in np.unique(shown).tolist():
         rows = shown == level
         width = int(batch.length.numpy()[rows].max())
-        value[rows] = evaluate(tokens[rows, :width], level)
+        value[rows] = value_of(tokens[rows, :width], level)
     return value

@@ -35,7 +35,7 @@ def uniform(rng: np.random.Generator) -> Iterator[float]:
         yield from rng.random(BLOCK).tolist()
 
 
-def draw(depth: int, dice: Iterator[float]) -> str:
+def draw_expression(depth: int, dice: Iterator[float]) -> str:
     """A random expression of exactly this depth.
 
     One side of each operator is a level less deep than the whole, the other side d levels deep with
@@ -132,7 +132,7 @@ def nesting(tokens: Tokens) -> Tokens:
     return ((tokens == OPEN).astype(np.int64) - (tokens == CLOSE)).cumsum(1)
 
 
-def evaluate(tokens: Tokens, levels: int | None = None) -> Rows:
+def value_of(tokens: Tokens, levels: int | None = None) -> Rows:
     """Value of each expression: 1, 0, or −1 if its outermost `levels` leave it open.
 
     Without `levels` everything is looked at. A pass over the characters keeps for each open
@@ -173,7 +173,7 @@ def _both(one: Bits, other: Bits) -> Bits:
     return one & other & IS_TRUE | (one | other) & IS_FALSE
 
 
-def neighbours(tokens: Tokens) -> Int[np.ndarray, "batch pair"]:
+def neighbouring_values(tokens: Tokens) -> Int[np.ndarray, "batch pair"]:
     """How often each pair of characters stands side by side."""
     pairs = tokens[:, :-1] * len(WORDS) + tokens[:, 1:]
     kinds = len(WORDS) ** 2
@@ -192,7 +192,7 @@ def twins(
     """
     level = nesting(tokens)
     found = np.zeros(len(tokens), bool)
-    result, walk, value = tokens.copy(), tokens.copy(), evaluate(tokens)
+    result, walk, value = tokens.copy(), tokens.copy(), value_of(tokens)
     for _ in range(tries):
         rows = np.flatnonzero(~found)
         tried = walk[rows]
@@ -202,7 +202,7 @@ def twins(
         moved = np.flatnonzero((tried != walk[rows]).any(1))
         rows, tried = rows[moved], tried[moved]
         walk[rows] = tried
-        other = evaluate(tried) != value[rows]
+        other = value_of(tried) != value[rows]
         result[rows[other]] = tried[other]
         found[rows[other]] = True
     return result, found

@@ -54,7 +54,7 @@ from workbench.tasks.kinship.people import (
     Fact,
     kin,
     kinship,
-    read,
+    read_facts,
     solve,
     way,
 )
@@ -65,7 +65,7 @@ from workbench.tasks.kinship.stories import (
     fits,
     matched_stories,
     paper_stories,
-    parse,
+    parse_story,
     write,
 )
 from workbench.words.vocabulary import WordVocabulary
@@ -136,7 +136,7 @@ class Kinship(DeepTask):
         return {split: Batch.cat(batches).trimmed() for split, batches in parts.items()}
 
     def question(self, text: str) -> DeepBatch:
-        facts, query = read(text)
+        facts, query = read_facts(text)
         numbers = [
             [NAMES.index(one), generations, NAMES.index(other)]
             for one, generations, other in (*facts, query)
@@ -241,7 +241,7 @@ def _batch(story: Stories, depth: int, width: int | None = None) -> DeepBatch:
 
 
 def _parsed(batch: Batch) -> Stories:
-    return parse(batch.tokens.numpy(), batch.length.numpy())
+    return parse_story(batch.tokens.numpy(), batch.length.numpy())
 
 
 def _counts(story: Stories) -> Int[np.ndarray, "batch 4"]:

@@ -38,7 +38,7 @@ class Fact(NamedTuple):
     other: str
 
 
-class Kinship(NamedTuple):
+class Relation(NamedTuple):
     """How two people are related by what the facts say."""
 
     generations: int
@@ -55,7 +55,7 @@ def _relatives(facts: Sequence[Fact]) -> dict[str, list[tuple[str, int]]]:
     return beside
 
 
-def kinship(facts: Sequence[Fact], one: str, other: str) -> Kinship:
+def kinship(facts: Sequence[Fact], one: str, other: str) -> Relation:
     """Generations that `one` is above `other`, found breadth first from fact to fact.
 
     Raises:
@@ -63,19 +63,19 @@ def kinship(facts: Sequence[Fact], one: str, other: str) -> Kinship:
             way; facts on people that have nothing to do with the two may.
     """
     beside = _relatives(facts)
-    found = {one: Kinship(0, 0)}
+    found = {one: Relation(0, 0)}
     queue = [one]
     for person in queue:  # grows as people are found
         generations, steps = found[person]
         for relative, above in beside.get(person, []):
             if relative not in found:
-                found[relative] = Kinship(generations + above, steps + 1)
+                found[relative] = Relation(generations + above, steps + 1)
                 queue.append(relative)
             elif found[relative].generations != generations + above:
                 raise ValueError(f"the facts contradict each other on {person} and {relative}")
     if other not in found:
         raise ValueError(f"no facts lead from {one} to {other}; each must be related to the next")
-    return Kinship(-found[other].generations, found[other].steps)
+    return Relation(-found[other].generations, found[other].steps)
 
 
 def way(facts: Sequence[Fact], one: str, other: str) -> list[int]:
@@ -122,7 +122,7 @@ def solve(facts: Sequence[Fact], query: Fact) -> bool:
     return kinship(facts, query.one, query.other).generations == query.generations
 
 
-def read(text: str) -> tuple[list[Fact], Fact]:
+def read_facts(text: str) -> tuple[list[Fact], Fact]:
     """Facts and query of a text such as "Ada is the parent of Ben . query : Ben is the child of …".
 
     Raises:

@@ -27,14 +27,14 @@ DISTRACTORS = (2, 3, 4)  # as published
 SECOND_CHAINS = (3, 4, 5)  # facts in the chain that distracts
 SIBLINGS = (0, 1, 2)
 
-Facts = Int[np.ndarray, "batch fact 3"]
+StoryFacts = Int[np.ndarray, "batch fact 3"]
 Rows = Int[np.ndarray, " batch"]
 
 
 class Stories(NamedTuple):
     """Facts of each row, those that there are before those that are not, and what is asked."""
 
-    facts: Facts
+    facts: StoryFacts
     n_facts: Rows
     query: Int[np.ndarray, "batch 3"]
     answer: Rows
@@ -101,7 +101,9 @@ def _people(n: int, rng: np.random.Generator) -> Int[np.ndarray, "batch person"]
     return rng.random((n, len(NAMES))).argsort(1)
 
 
-def _chain(people: Int[np.ndarray, "batch person"], ups: Rows, parents_first: bool = True) -> Facts:
+def _chain(
+    people: Int[np.ndarray, "batch person"], ups: Rows, parents_first: bool = True
+) -> StoryFacts:
     """Facts from each person to the next, of which `ups` say parent and the others child."""
     n_facts = people.shape[1] - 1
     steps = np.arange(n_facts)
@@ -142,7 +144,7 @@ def _told(
 
 def _strangers(
     people: Int[np.ndarray, "batch person"], depth: int, max_length: int, rng: np.random.Generator
-) -> tuple[Facts, Bool[np.ndarray, "batch fact"]]:
+) -> tuple[StoryFacts, Bool[np.ndarray, "batch fact"]]:
     """Facts among people outside the chain, and which of them there are; no pair comes twice."""
     n, n_people = people.shape
     wanted = rng.choice(_distractors(depth, max_length), n)
@@ -187,13 +189,13 @@ def matched_stories(depth: int, n: int, max_length: int, rng: np.random.Generato
     return _shuffled(facts[:n], there[:n], query[:n], 1 - np.arange(n) % 2, luck[:n])
 
 
-def _siblings(people: Int[np.ndarray, "batch person"], n_pairs: int) -> Facts:
+def _siblings(people: Int[np.ndarray, "batch person"], n_pairs: int) -> StoryFacts:
     one, other = people[:, : 2 * n_pairs : 2], people[:, 1 : 2 * n_pairs : 2]
     return np.stack((one, np.zeros_like(one), other), -1)
 
 
 def _shuffled(
-    facts: Facts,
+    facts: StoryFacts,
     there: Bool[np.ndarray, "batch fact"],
     query: Int[np.ndarray, "batch 3"],
     answer: Rows,
@@ -226,7 +228,7 @@ def _as_tokens(facts: Int[np.ndarray, "*rows 3"]) -> Int[np.ndarray, "*rows 3"]:
     return facts + np.array([FIRST_NAME, SAME_GENERATION, FIRST_NAME])
 
 
-def parse(tokens: Int[np.ndarray, "batch pos"], length: Rows) -> Stories:
+def parse_story(tokens: Int[np.ndarray, "batch pos"], length: Rows) -> Stories:
     """The stories that `write` has written; −1 for facts that are not there, and for answers."""
     n_facts = (length - 1 - QUESTION) // SENTENCE
     most = int(n_facts.max(initial=0))

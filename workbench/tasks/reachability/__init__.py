@@ -49,11 +49,11 @@ from workbench.tasks.reachability.graph_text import LETTERS, parse_graph, write_
 from workbench.tasks.reachability.graphs import (
     Graphs,
     Places,
-    distances,
     draw_reachable,
     draw_twins,
     draw_unreachable,
     local_features,
+    path_lengths,
 )
 from workbench.tasks.reachability.lettering import Letters, letter
 from workbench.tasks.reachability.rules import Rule, fit_rule
@@ -167,7 +167,7 @@ class Reachability(Task):
         names, edges, source, target = parse_graph(text, WIDEST)
         asked = np.array([source]), np.array([target])
         graphs = Graphs(edges[None], np.array([len(names)]), *asked)
-        hops = distances(graphs.edges, graphs.source)[0, target].clip(min=0)
+        hops = path_lengths(graphs.edges, graphs.source)[0, target].clip(min=0)
         letters = np.array([[LETTERS.index(name) for name in names]])
         return _batch(graphs, hops[None], letters)
 
@@ -241,7 +241,7 @@ def _joined(parts: Sequence[Graphs]) -> Graphs:
 def _batch(graphs: Graphs, hops: Places, letters: Letters) -> GraphBatch:
     """Graphs whose nodes bear letters, with all that is known of them."""
     n, wide = letters.shape
-    distance = distances(graphs.edges, graphs.source)
+    distance = path_lengths(graphs.edges, graphs.source)
     every = {
         "tokens": np.where(np.arange(wide) < graphs.nodes[:, None], 1 + letters, PAD),
         "length": graphs.nodes,

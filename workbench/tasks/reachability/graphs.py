@@ -123,7 +123,7 @@ def draw_twins(
     return Graphs(edges, nodes, source, target), Graphs(twin_edges, nodes, source, target)
 
 
-def distances(edges: Edges, start: Places) -> Int[np.ndarray, "graph node"]:
+def path_lengths(edges: Edges, start: Places) -> Int[np.ndarray, "graph node"]:
     """Edges on the shortest way from `start` to each node; −1 where there is none."""
     found = np.full(edges.shape[:2], NONE)
     for step, nodes in enumerate(_spread(edges, start)):

@@ -27,7 +27,7 @@ from workbench.tasks.worded.problem import (
 )
 
 Paragraph = tuple[str, list[str]]
-Fact = tuple[str, int]
+SupportingFact = tuple[str, int]
 CONTEXTS = ("none", "supporting", "all")
 
 
@@ -63,7 +63,7 @@ def hotpotqa_row(row: Mapping[str, Any], where: str, context: str = "none") -> P
         raise ProblemError(f"no context {context!r}; {nearest(context, CONTEXTS)}")
     question, answer = (value_of(row, name, str, where).strip() for name in ("question", "answer"))
     paragraphs = _paragraphs(row, where)
-    sentences: dict[Fact, str] = {
+    sentences: dict[SupportingFact, str] = {
         (title, number): sentence.strip()
         for title, lines in reversed(paragraphs)  # of two paragraphs with one title, the first
         for number, sentence in enumerate(lines)
@@ -103,7 +103,7 @@ def _paragraphs(row: Mapping[str, Any], where: str) -> list[Paragraph]:
     return [(title, checked_texts(lines, "sentences", where)) for title, lines in pairs]
 
 
-def _supporting(row: Mapping[str, Any], where: str) -> list[Fact]:
+def _supporting(row: Mapping[str, Any], where: str) -> list[SupportingFact]:
     """Title and index of each supporting fact: a list of pairs (official) or two lists (hub)."""
     facts = row.get("supporting_facts")
     if isinstance(facts, Mapping):

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from workbench.settings.config import ConfigError, nearest
-from workbench.tasks.worded.prosqa.asking import ASK, Asked
 from workbench.tasks.worded.prosqa.concept_graph import Graph
 from workbench.tasks.worded.prosqa.edges import LAWS, MOST_NODES
 from workbench.tasks.worded.prosqa.invented import CONCEPTS, PEOPLE
+from workbench.tasks.worded.prosqa.matching import ASK, Asked
 
 # Questions with paths of so many hops among the 800 of the official validation and test files
 OFFICIAL = {3: 326, 4: 350, 5: 105, 6: 19}
