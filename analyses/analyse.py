@@ -16,7 +16,7 @@ from analyses.kit.trained import Trained
 from workbench.capabilities import NEEDED, CanRecord, has
 from workbench.edits import Edit, Watch, parse_edits, patched_from, to_plain
 from workbench.instruments.finite import finite_hooks
-from workbench.kinds import worded_batch, worded_task
+from workbench.kinds import one_of_both, worded_batch, worded_task
 from workbench.models.base import LatentModel
 from workbench.runs import Run, load_run
 from workbench.runs.overview import state
@@ -45,10 +45,11 @@ def analyse(
     question: str | None = None,
     n: int | None = None,
     seed: int = 0,
-    n_loops: int | None = None,
+    loops: int | None = None,
     thoughts: int | None = None,
     edits: Sequence[Edit | Mapping[str, Any]] = (),
     model: CanRecord | None = None,
+    n_loops: int | None = None,
     **options: Any,
 ) -> Analysed:
     """Run an analysis on a run.
@@ -62,10 +63,11 @@ def analyse(
         question: A typed question in place of a split.
         n: Rows of each split to draw; 500 by default.
         seed: Seed of the draw.
-        n_loops: Loops to run; by default as many as in training.
+        loops: Loops to run; by default as many as in training.
         thoughts: Thoughts to run; by default as many as at the end of training.
         edits: Interventions to make.
         model: A twin of the run's model to use instead of loading it.
+        n_loops: Another name of `loops`.
         **options: The analysis's own options.
 
     Raises:
@@ -73,7 +75,8 @@ def analyse(
     """
     analysis = declared(name)
     run = run if isinstance(run, Run) else load_run(run)
-    asked = Call(analysis, run, step, split, question, n, seed, n_loops, thoughts, edits, options)
+    loops = one_of_both(loops, n_loops)
+    asked = Call(analysis, run, step, split, question, n, seed, loops, thoughts, edits, options)
     asked.check()
     if analysis.on == "run":
         return _of_a_run(asked)
@@ -91,7 +94,7 @@ class Call:
     question: str | None
     n: int | None
     seed: int
-    n_loops: int | None
+    loops: int | None
     thoughts: int | None
     edits: Sequence[Edit | Mapping[str, Any]]
     options: Mapping[str, Any]
@@ -129,7 +132,7 @@ class Call:
         if self.analysis.on != "run":
             return
         unused: dict[str, Any] = {"step": self.step, "question": self.question, "n": self.n}
-        unused |= {"loops": self.n_loops, "thoughts": self.thoughts, "edits": self.edits or None}
+        unused |= {"loops": self.loops, "thoughts": self.thoughts, "edits": self.edits or None}
         if "split" not in self.analysis.given:
             unused["split"] = self.split
         given = [key for key, value in unused.items() if value is not None]
@@ -153,7 +156,7 @@ class Rows:
     def drawn(cls, asked: Call, model: CanRecord) -> "Rows":
         """Draw the rows that are asked for."""
         run = asked.run
-        task = model.kind.asked(run.task, asked.n_loops, asked.thoughts)
+        task = model.kind.asked(run.task, asked.loops, asked.thoughts)
         if asked.question is not None:
             return cls(task, task.question(asked.question).to(model.device), None)
         n = ROWS if asked.n is None else asked.n
@@ -200,7 +203,7 @@ def _of_rows(asked: Call, model: CanRecord) -> Analysed:
         step=step,
         split=rows.where,
         question=asked.question,
-        loops=asked.n_loops,
+        loops=asked.loops,
         edits=to_plain(asked.made),
         n=None if asked.question else ROWS if asked.n is None else asked.n,
         seed=asked.seed,
@@ -248,7 +251,7 @@ def _problems(asked: Call, rows: Rows) -> Sequence[Any]:
 
 
 GIVE: dict[str, Callable[[Call, Rows], Any]] = {
-    "n_loops": lambda asked, rows: asked.n_loops,
+    "n_loops": lambda asked, rows: asked.loops,
     "trained": lambda asked, rows: Trained.of(asked.run, rows.split),
     "bridge_words": lambda asked, rows: asked.run.task.bridge_words,
     "split": lambda asked, rows: rows.split,
@@ -271,7 +274,7 @@ def _check_model(asked: Call, model: CanRecord) -> None:
             f"{asked.name} needs {NEEDED.get(needs, needs.__name__)}, which family "
             f"{model.cfg.family} does not have; these analyses run: {', '.join(fitting)}"
         )
-    model.kind.check_number(model, asked.n_loops, asked.thoughts)
+    model.kind.check_number(model, asked.loops, asked.thoughts)
 
 
 def fits(analysis: Declared, model: object) -> bool:

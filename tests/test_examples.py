@@ -5,6 +5,7 @@ Those tests go through the registries, into which tests/conftest.py puts the exa
 
 import ast
 import io
+import re
 import tokenize
 from pathlib import Path
 
@@ -113,3 +114,19 @@ def test_states_on_a_line_fill_one_dimension(speaker, world):
     with model.hooks([("recurrence.hook_state_post", at_loop(put, 0))]):
         found = ANALYSES["effective_dimension"](model, batch)
     assert found.ratio[0, 0] == pytest.approx(1, abs=1e-3) and found.ratio[0, 1] > 1.5
+
+
+def test_the_worked_example_of_contributing_runs(speaker, world, tmp_path):
+    from analyses import ANALYSES
+    from workbench.settings.registry import plug
+
+    text = (EXAMPLES.parent / "CONTRIBUTING.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "state_norm.py").write_text(block)
+    plug(str(tmp_path / "state_norm.py"))
+    try:
+        found = ANALYSES["state_norm"](speaker("looped", n_loops=3), world.batch("test_id", 4))
+        assert len(found.to_frame()) == 6 and len(found.figure().data) == 2
+        assert "n=4" in found.summary()
+    finally:
+        del ANALYSES._things["state_norm"]

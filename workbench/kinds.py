@@ -228,6 +228,17 @@ class Thoughts(Kind):
 LOOPS, THOUGHTS = Loops(), Thoughts()
 
 
+def one_of_both(loops: int | None, n_loops: int | None) -> int | None:
+    """Return the number of loops under either name.
+
+    Raises:
+        ConfigError: Both are given and differ.
+    """
+    if None not in (loops, n_loops) and loops != n_loops:
+        raise ConfigError(f"loops={loops} and n_loops={n_loops} are two names of one number")
+    return n_loops if loops is None else loops
+
+
 def depth_model(model: "CanRecord", what: str = "this") -> "DepthModel":
     """The model, as one that loops.
 

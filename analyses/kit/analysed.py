@@ -89,7 +89,7 @@ class Provenance:
             "split": self.split if isinstance(self.split, str) else None,
             "n": self.n,
             "seed": self.seed if self.n is not None else None,
-            "n_loops": self.loops,
+            "loops": self.loops,
             "thoughts": self.thoughts,
             "edits": self.edits or None,
         } | self.options

@@ -30,7 +30,7 @@ def sweep(chosen: Chosen) -> dict[str, Any]:
     return {
         "split": split.selectbox("Split", splits, index=splits.index(first), key="of", bind=URL),
         "n": rows.select_slider("Rows in all", ROWS, value=500, key="sample", bind=URL),
-        "n_loops": None if shown == ALL else int(shown),
+        "loops": None if shown == ALL else int(shown),
         "step": None if weights == FINAL else int(weights),
     }
 

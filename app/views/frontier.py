@@ -29,7 +29,7 @@ def frontier(chosen: session.Chosen) -> None:
 
 def items(chosen: session.Chosen) -> None:
     """How one run answers the chosen question, loop by loop."""
-    asked = {"n_loops": result.n_loops, "step": sweep["step"]}
+    asked = {"loops": result.n_loops, "step": sweep["step"]}
     present("answers", chosen, "answers", question=question, **asked)
 
 
@@ -45,7 +45,7 @@ if picked is None:
 else:
     level, loop = picked
     st.caption(literal(f"As {runs[0].name} answers after loop {loop + 1}; wrong answers first."))
-    asked = sweep | {"n_loops": result.n_loops}
+    asked = sweep | {"loops": result.n_loops}
     question = cell.question(session.items(runs[0], level, loop, **asked))
     side_by_side(runs, items)
     cell.hand_on(runs[0], question)

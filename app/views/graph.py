@@ -23,7 +23,7 @@ with left:
     loops = choose.loops()
 with right:
     edits = choose.edits()
-asked = {"question": question, "n_loops": loops, "edits": edits}
+asked = {"question": question, "loops": loops, "edits": edits}
 found = attempt(session.analysed, "graph_states", runs[0], **asked)
 if found is None:
     st.stop()
@@ -47,7 +47,7 @@ more = st.selectbox("Measure", MORE, index=None, key="many", bind=URL, format_fu
 
 def measured(chosen: session.Chosen) -> None:
     """What was asked for besides, of one run."""
-    present(str(more), chosen, str(more), n=ROWS, n_loops=loops)
+    present(str(more), chosen, str(more), n=ROWS, loops=loops)
 
 
 if more:

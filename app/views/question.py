@@ -29,7 +29,7 @@ def view(chosen: session.Chosen) -> None:
     facts = attempt(session.facts, chosen, question)
     if facts is not None:
         answer = in_words if session.has_words(chosen) else by_yes_or_no
-        answer(chosen, facts, {"question": question, "n_loops": loops, "edits": edits})
+        answer(chosen, facts, {"question": question, "loops": loops, "edits": edits})
 
 
 def in_words(chosen: session.Chosen, facts: dict[str, Any], asked: dict[str, Any]) -> None:

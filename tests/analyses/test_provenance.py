@@ -100,3 +100,15 @@ def test_a_run_in_training_has_no_final_weights(copy):
     assert f"step {unfinished.steps[-1]}" in (
         analyse("logit_lens", unfinished, split="test_ood", n=2).provenance.line()
     )
+
+
+def test_loops_have_two_names_and_one_number(make_run):
+    from analyses import analyse
+    from workbench.runs.evaluation import evaluate
+
+    run = make_run("looped")
+    one, other = (analyse("answers", run, n=4, **{name: 3}) for name in ("loops", "n_loops"))
+    assert one.to_plain() == other.to_plain() and "loops=3" in one.code()
+    assert evaluate(run, n=4, loops=3) == evaluate(run, n=4, n_loops=3)
+    with pytest.raises(ValueError, match="loops=2 and n_loops=3 are two names of one number"):
+        analyse("answers", run, n=4, loops=2, n_loops=3)

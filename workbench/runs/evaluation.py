@@ -12,7 +12,7 @@ from workbench.edits import Edit, Watch, patched_from, to_plain
 from workbench.instruments import read
 from workbench.instruments.finite import finite_hooks
 from workbench.instruments.speaking import hear
-from workbench.kinds import worded_batch, worded_task
+from workbench.kinds import one_of_both, worded_batch, worded_task
 from workbench.models.loops.depth import DepthModel
 from workbench.models.thoughts.thought import ThoughtModel
 from workbench.runs import Run
@@ -34,12 +34,13 @@ def evaluate(
     *,
     step: int | None = None,
     split: str | None = None,
-    n_loops: int | None = None,
+    loops: int | None = None,
     thoughts: int | None = None,
     edits: Sequence[Edit] = (),
     n: int | None = None,
     seed: int = 0,
     file: str | Path | None = None,
+    n_loops: int | None = None,
 ) -> dict[str, Any]:
     """Accuracy of a run on a split, after each loop or thought, with a 95 % interval.
 
@@ -47,13 +48,14 @@ def evaluate(
         run: The run.
         step: A saved step; the final weights by default.
         split: The split to answer; by default the one that the task is judged on.
-        n_loops: Loops to run; by default as many as it was trained with.
+        loops: Loops to run; by default as many as it was trained with.
         thoughts: Thoughts to think; by default as many as its training ended with.
         edits: Interventions to make.
         n: Rows to draw; the whole split by default.
         seed: Of the draw.
         file: Official questions to ask in place of a split: ProsQA's, GSM8K's or HotpotQA's, of a
             run on such a task. ProsQA's are asked in the run's own words and wording.
+        n_loops: Another name of `loops`.
 
     Raises:
         ConfigError: Step or split does not exist, or an option or edit does not fit the model.
@@ -70,9 +72,10 @@ def evaluate(
         split = task.default_split if file is None else FILE
     watch = Watch(edits)
     guard = model.hooks(fwd_hooks=finite_hooks(model), must_fire=False)
-    model.kind.refuse_other(n_loops, thoughts)
+    loops = one_of_both(loops, n_loops)
+    model.kind.refuse_other(loops, thoughts)
     with guard:
-        found = model.kind.evaluated(run, task, model, split, n_loops, thoughts, watch, n, seed)
+        found = model.kind.evaluated(run, task, model, split, loops, thoughts, watch, n, seed)
     touched = watch.finish()
     where = {
         "run": run.name,
