@@ -175,7 +175,9 @@ class Rows:
     @property
     def first(self) -> Batch:
         """The batch, or that of the first split."""
-        return self.batches if isinstance(self.batches, Batch) else [*self.batches.values()][0]
+        return (
+            self.batches if isinstance(self.batches, Batch) else next(iter(self.batches.values()))
+        )
 
     @property
     def split(self) -> str | None:

@@ -16,7 +16,7 @@ def tidy(
     """Make one row for each combination of labels.
 
     Args:
-        values: Tensors by column name, all with the same axes.
+        values: Tensors by column name, with these axes; an axis of size 1 holds for all labels.
         axes: The labels of each axis, in order, by column name.
         **constants: Columns that hold one value.
 
@@ -26,9 +26,12 @@ def tidy(
     import pandas as pd
 
     shape = [len(labels) for labels in axes.values()]
+    columns = {}
     for name, tensor in values.items():
-        if list(tensor.shape) != shape:
-            raise ValueError(f"{name} of shape {list(tensor.shape)} does not fit {shape} labels")
+        try:
+            columns[name] = tensor.expand(shape).flatten().tolist()
+        except RuntimeError:
+            sizes = f"{name} of shape {list(tensor.shape)} does not fit {shape} labels"
+            raise ValueError(sizes) from None
     frame = pd.DataFrame(list(product(*axes.values())), columns=list(axes))
-    columns = {name: tensor.flatten().tolist() for name, tensor in values.items()}
     return frame.assign(**columns, **constants)

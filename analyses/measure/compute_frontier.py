@@ -12,6 +12,7 @@ from analyses.kit.declare import analysis
 from analyses.kit.labels import level_label, loop_label
 from analyses.kit.parts import in_parts, most_loops
 from analyses.kit.result import Result
+from analyses.kit.tidy import tidy
 from analyses.kit.trained import Trained
 from analyses.measure.fitted_frontier import best_once_enough, fit, resampled, solvable
 from workbench.capabilities import CanLoop
@@ -77,27 +78,20 @@ class ComputeFrontier(Result):
         return self.accuracy.shape[1]
 
     def to_frame(self) -> "pd.DataFrame":
-        import pandas as pd
-
-        rows = []
-        for i, level in enumerate(self.levels.tolist()):
-            for loop in range(self.n_loops):
-                rows.append(
-                    {
-                        self.unit: level,
-                        "state": loop_label(loop),
-                        "accuracy": float(self.accuracy[i, loop]),
-                        "low": float(self.low[i, loop]),
-                        "high": float(self.high[i, loop]),
-                        "n": int(self.n[i]),
-                        "majority": float(self.majority[i]),
-                        "shortcut": float(self.shortcut[i]),
-                        "crossing": float(self.crossing[i]),
-                        "crossing_low": float(self.crossing_low[i]),
-                        "crossing_high": float(self.crossing_high[i]),
-                    }
-                )
-        return pd.DataFrame(rows)
+        axes = {
+            self.unit: self.levels.tolist(),
+            "state": [loop_label(loop) for loop in range(self.n_loops)],
+        }
+        by_loop = {"accuracy": self.accuracy, "low": self.low, "high": self.high}
+        by_level = {
+            "n": self.n,
+            "majority": self.majority,
+            "shortcut": self.shortcut,
+            "crossing": self.crossing,
+            "crossing_low": self.crossing_low,
+            "crossing_high": self.crossing_high,
+        }
+        return tidy(by_loop | {name: value[:, None] for name, value in by_level.items()}, axes)
 
     def figure(self) -> "go.Figure":
         from analyses.measure.frontier_figure import frontier_figure

@@ -92,8 +92,8 @@ class Speaker:
             tokens, mask = _padded(prompts[start : start + ROWS], self.model.device)
             room = max(self.model.cfg.n_ctx - tokens.shape[1], 1)
             new = self.model.generate(tokens, min(n_new, room), attention_mask=mask, stop_at=end)
-            for row in new[:, tokens.shape[1] :].tolist():
-                found.append(row[: row.index(end) + 1] if end in row else row)
+            said = new[:, tokens.shape[1] :].tolist()
+            found += [row[: row.index(end) + 1] if end in row else row for row in said]
         return found
 
     def _spent(self, prompts: list[Said], said: list[Said], forced: list[int]) -> Spent:

@@ -12,6 +12,7 @@ from analyses.kit.declare import analysis
 from analyses.kit.labels import loop_label
 from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
+from analyses.kit.tidy import tidy
 from workbench.capabilities import CanLoop
 from workbench.instruments import GradientByLoop
 from workbench.kinds import depth_model
@@ -63,24 +64,13 @@ class GradientHighway(Result):
     def to_frame(self) -> "pd.DataFrame":
         import pandas as pd
 
-        rows = []
-        for i, kind in enumerate(self.kinds):
-            for loop in range(self.share.shape[1]):
-                rows.append(
-                    {
-                        "kind": kind,
-                        "state": loop_label(loop),
-                        "share": float(self.share[i, loop]),
-                        "low": float(self.low[i, loop]),
-                        "high": float(self.high[i, loop]),
-                        "norm": float(self.norm[i, loop]),
-                        "n": self.n_seeds,
-                    }
-                )
-        for loop, (share, norm) in enumerate(zip(self.trained, self.trained_norm, strict=True)):
-            row = {"kind": "this model", "state": loop_label(loop), "share": float(share)}
-            rows.append(row | {"low": None, "high": None, "norm": float(norm), "n": 1})
-        return pd.DataFrame(rows)
+        state = [loop_label(loop) for loop in range(self.share.shape[1])]
+        columns = {"share": self.share, "low": self.low, "high": self.high, "norm": self.norm}
+        fresh = tidy(columns, {"kind": self.kinds, "state": state}, n=self.n_seeds)
+        own = {"share": self.trained[None], "norm": self.trained_norm[None]}
+        return pd.concat(
+            [fresh, tidy(own, {"kind": ["this model"], "state": state}, n=1)], ignore_index=True
+        )
 
     def figure(self) -> "go.Figure":
         import plotly.graph_objects as go

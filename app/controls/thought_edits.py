@@ -16,7 +16,7 @@ from app.session import Chosen
 from workbench.instruments.speaking import GATES
 
 MOST = 12  # thoughts that may be asked for
-SHUT = {name: place for name, place in zip(("read", "forget", "write"), GATES, strict=True)}
+SHUT = dict(zip(("read", "forget", "write"), GATES, strict=True))
 STREAM, THOUGHT = "recurrence.hook_stream", "recurrence.hook_thought"
 KEPT, FROZEN, HELD = MEMORY = ("as it is", "write frozen", "stream held")
 WIDE = 264  # pixels of a group of controls; where there is no room for three they stand below
@@ -64,10 +64,7 @@ def _changes(chosen: Chosen, n: int, own: int) -> list[dict[str, Any]]:
     """Edits of n thoughts; another question lends no more than the run's own number."""
     with st.container(border=True):
         with st.container(horizontal=True, gap="medium"):
-            if session.has_gates(chosen):
-                edits = [*_shut(n), *_held(n)]
-            else:
-                edits = []
+            edits = [*_shut(n), *_held(n)] if session.has_gates(chosen) else []
             edits += _swapped(chosen, min(n, own))
         if edits:
             st.caption("These choices as edits, which the box of interventions takes as well:")

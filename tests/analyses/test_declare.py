@@ -75,9 +75,7 @@ def test_a_function_that_was_never_declared_is_refused_by_name():
         del ANALYSES._things["bare"]
 
 
-@pytest.mark.parametrize(
-    "before", ["analyses.attention", "analyses.read.logit_lens", "analyses.report.hops"]
-)
+@pytest.mark.parametrize("before", ["analyses.attention", "analyses.report.hops"])
 def test_the_package_gives_functions_whatever_was_imported_before(before):
     program = (
         f"import {before}; from analyses import attention, logit_lens; import analyses; "

@@ -304,7 +304,7 @@ def test_gradient_highway_touches_no_gradient_of_the_model(walker):
 
 
 @pytest.mark.parametrize(
-    "options, sentence", [({"n_seeds": 1}, "n_seeds=1 must be"), ({"n_loops": 1}, "two loops")]
+    ("options", "sentence"), [({"n_seeds": 1}, "n_seeds=1 must be"), ({"n_loops": 1}, "two loops")]
 )
 def test_gradient_highway_says_what_it_needs(walker, options, sentence):
     from analyses import gradient_highway

@@ -8,12 +8,15 @@ import pytest
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "analyses" / "notebooks").glob("*.ipynb"))
 
 MANY = re.compile(r"\b(n|rows|most_rows)=(\d{2,})")  # rows that a cell asks for
+BATCH = re.compile(r'\bbatch\("(\w+)", (\d{2,})\)')
 WHOLE = re.compile(r'analyse\("compare", ')  # asks a whole split of each run
 
 
 def fewer(source):
     """A cell with a tenth of its rows."""
     source = MANY.sub(lambda found: f"{found[1]}={max(int(found[2]) // 10, 8)}", source)
+    source = BATCH.sub(lambda found: f'batch("{found[1]}", {max(int(found[2]) // 10, 8)})', source)
+    source = source.replace("evaluate(run, split", "evaluate(run, n=50, split")
     return WHOLE.sub('analyse("compare", rows=40, run=', source)
 
 

@@ -160,7 +160,7 @@ def test_a_chain_is_cut_after_a_finished_step(plant_words, word):
     """Every chain is "x . y ." and then the answer."""
     from analyses.measure.spending import Speaker
 
-    answer, share = word(0)
+    answer, _share = word(0)
     x, y = (w for w in ("Every", "is"))
     shares = {"": {x: 1.0}, x: {y: 1.0}, y: {".": 1.0}, ".": {"###": 1.0}}
     shares |= {"###": {answer: 1.0}, answer: {x: 0.4, "<|end|>": 0.6}}

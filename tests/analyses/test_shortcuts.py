@@ -79,7 +79,7 @@ def test_a_task_in_one_version_is_taken_as_it_is(world):
 
 
 def test_a_task_that_names_no_features_is_refused(world):
-    with pytest.raises(ValueError, match="no split 'train'|names no features"):
+    with pytest.raises(ValueError, match=r"no split 'train'|names no features"):
         shortcuts(world, split="test_id")
 
 
@@ -104,7 +104,7 @@ def test_a_runs_task_is_meant_when_a_run_is_given(graph_run):
 
 
 def test_an_unknown_split_is_answered_with_the_nearest(graph_run):
-    with pytest.raises(ValueError, match="no split 'tests'; did you mean 'test'?"):
+    with pytest.raises(ValueError, match=r"no split 'tests'; did you mean 'test'?"):
         analyse("shortcuts", graph_run, split="tests")
 
 

@@ -36,7 +36,7 @@ def test_an_answer_that_the_last_thought_carries_is_lost_with_it(reasoner, make_
         return model.W_E[right] if thought == 1 else model.W_E[:1]
 
     run, model, hooks = reasoner("coconut", in_last_thought)
-    found, accuracy, batch = ablated(run, model, hooks, split="test")
+    found, accuracy, _batch = ablated(run, model, hooks, split="test")
     assert found.right_as_is.all()
     others = float((right == right.roll(1)).float().mean())
     assert accuracy["own thoughts put back"] == 1
@@ -239,5 +239,5 @@ def test_there_are_three_gates_to_remove(make_thinking_run):
     from workbench.settings.config import ConfigError
 
     shape = make_thinking_run("agclr").recipe.model
-    with pytest.raises(ConfigError, match="shut.0='reed': Input should be 'read', 'forget' or"):
+    with pytest.raises(ConfigError, match=r"shut.0='reed': Input should be 'read', 'forget' or"):
         model_config(shape | {"shut": ["reed"]})

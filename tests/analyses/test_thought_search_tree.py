@@ -89,7 +89,7 @@ def test_paths_that_are_said_are_classed(plant_words, words, question):
     from analyses import analyse
     from workbench.tasks.worded.prosqa.paths import CLASSES
 
-    tom, _, a, b, c = words
+    _tom, _, a, b, _c = words
     shares = {END: {a: 1.0}, a: {b: 1.0}, b: {".": 0.6, "<|end|>": 0.4}}
     shares |= {".": {"###": 1.0}, "###": {b: 1.0}}
     found = analyse("thought_search_tree", plant_words("path", shares), question=question).result

@@ -37,7 +37,7 @@ def test_gates_of_an_untrained_model_are_those_of_its_biases(make_thinking_run):
 
 
 @pytest.mark.parametrize("gate", range(3))
-@pytest.mark.parametrize("bias, share", [(-20.0, 0.0), (20.0, 1.0)])
+@pytest.mark.parametrize(("bias", "share"), [(-20.0, 0.0), (20.0, 1.0)])
 def test_opening_or_shutting_a_gate_moves_that_panel_alone(make_thinking_run, gate, bias, share):
     from analyses import gate_maps
 

@@ -110,7 +110,7 @@ def test_a_wrong_question_gets_a_sentence(open_page, view, question, reason):
 
 
 def test_an_entity_without_the_relation_gets_those_it_has(open_page, chain):
-    entity, first, _ = chain["question"].split()
+    entity, _first, _ = chain["question"].split()
     from workbench.runs import load_run
 
     task = load_run("tiny-looped").task
@@ -277,7 +277,7 @@ def test_every_figure_comes_with_the_lines_that_make_it(open_page, page_folder):
         for block in open_page(view).code:
             import_line, call, _ = block.value.splitlines()
             scope = {}
-            exec(f"{import_line}\n{call}", scope)  # noqa: S102
+            exec(f"{import_line}\n{call}", scope)
             assert scope["found"].summary()
 
 

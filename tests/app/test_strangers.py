@@ -93,7 +93,7 @@ def test_a_broken_archive_is_refused(page_folder, tmp_path, change):
 
 
 @pytest.mark.parametrize(
-    "lines, field",
+    ("lines", "field"),
     [
         ("name: gsm8k\n  train_file: {secret}", "task.train_file"),
         ("name: prosqa\n  valid_file: {secret}", "task.valid_file"),

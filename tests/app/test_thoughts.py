@@ -53,7 +53,7 @@ def test_thoughts_are_decoded_and_every_figure_has_its_lines(open_thoughts):
     for block in lines(page):
         import_line, call, _ = block.splitlines()
         scope = {}
-        exec(f"{import_line}\n{call}", scope)  # noqa: S102
+        exec(f"{import_line}\n{call}", scope)
         assert scope["found"].summary() in said
 
 

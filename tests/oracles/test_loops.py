@@ -187,7 +187,7 @@ def test_a_skipped_loop_makes_what_it_was_given(counted, speaker, world, name, l
 
 @pytest.mark.parametrize("name", ["depth_recurrent", "universal"])
 @pytest.mark.parametrize(
-    "edit, order",
+    ("edit", "order"),
     [
         ({"do": "swap", "loops": [0, 2]}, [2, 1, 0]),
         ({"do": "swap", "loops": [1, 2]}, [0, 2, 1]),

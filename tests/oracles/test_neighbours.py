@@ -51,7 +51,7 @@ def test_places_are_read_in_any_order(model, raw):
 
 
 @pytest.mark.parametrize(
-    "name, value",
+    ("name", "value"),
     [("stop_at_layer", 1), ("start_at_layer", 1), ("return_type", "loss"), ("past_kv_cache", None)],
 )
 def test_a_word_of_another_tools_forward_is_refused_and_not_ignored(model, name, value):

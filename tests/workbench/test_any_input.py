@@ -62,8 +62,9 @@ def ours(ask, *args):
     except Exception as error:
         if not is_complaint(error):
             raise
-        assert str(error) and "\n" not in str(error)
-        return None
+        sentence = str(error)
+    assert sentence and "\n" not in sentence
+    return None
 
 
 def mutated(whole, draw):
@@ -137,7 +138,7 @@ def test_any_plain_data_in_a_recipe_is_a_recipe_or_a_sentence(tmp_path_factory, 
 
 
 @pytest.mark.parametrize(
-    "load, name",
+    ("load", "name"),
     [
         (load_gsm8k, "gsm8k_excerpt.jsonl"),
         (load_gsm8k, "gsm8k_augmented_excerpt.txt"),

@@ -22,7 +22,7 @@ def cache(model):
 
 
 @pytest.mark.parametrize(
-    "name, shape",
+    ("name", "shape"),
     [
         ("hook_embed", (2, 4, 16)),
         ("hook_pos_embed", (2, 4, 16)),
@@ -52,7 +52,7 @@ def test_blocks_before_and_after_the_loop_have_no_loop_axis(build):
 
 
 @pytest.mark.parametrize(
-    "key, name",
+    ("key", "name"),
     [
         (("resid_post", -1), "blocks.1.hook_resid_post"),
         (("pattern", 0), "blocks.0.attn.hook_pattern"),
@@ -131,7 +131,7 @@ def test_an_unknown_name_is_not_in_the_cache(cache):
 
 
 def test_a_name_in_the_filter_that_is_no_place_is_refused(model):
-    with pytest.raises(UnknownHook, match="no hook 'recurrence.hook_stat_post'"):
+    with pytest.raises(UnknownHook, match=r"no hook 'recurrence.hook_stat_post'"):
         model.run_with_cache(TOKENS, names_filter="recurrence.hook_stat_post")
 
 

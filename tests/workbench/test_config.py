@@ -39,7 +39,7 @@ def test_an_unknown_field_is_answered_with_the_nearest():
 
 def test_a_misspelt_field_is_named_rather_than_the_one_it_leaves_out():
     shape = {name: value for name, value in SHAPE.items() if name != "d_model"}
-    with pytest.raises(ConfigError, match="no field 'd_modle'; did you mean 'd_model'?"):
+    with pytest.raises(ConfigError, match=r"no field 'd_modle'; did you mean 'd_model'?"):
         model_config({"family": "looped", "d_modle": 16} | shape)
 
 
@@ -49,7 +49,7 @@ def test_a_field_of_another_family_is_unknown():
 
 def test_a_missing_field_is_named():
     shape = {name: value for name, value in SHAPE.items() if name != "d_mlp"}
-    with pytest.raises(ConfigError, match="^model lacks the field 'd_mlp'$"):
+    with pytest.raises(ConfigError, match=r"^model lacks the field 'd_mlp'$"):
         model_config({"family": "looped"} | shape)
 
 
@@ -77,7 +77,7 @@ def test_a_wrong_choice_among_words_and_numbers_names_the_word():
 
 
 @pytest.mark.parametrize(
-    "d_model, n_heads, near", [(17, 2, 16), (19, 4, 20), (3, 4, 4), (21, 4, 20)]
+    ("d_model", "n_heads", "near"), [(17, 2, 16), (19, 4, 20), (3, 4, 4), (21, 4, 20)]
 )
 def test_a_width_that_does_not_divide_is_answered_with_the_nearest(d_model, n_heads, near):
     assert refusal(d_model=d_model, n_heads=n_heads) == (
@@ -122,12 +122,12 @@ def test_the_readouts_scale_is_a_number_or_undoes_the_width(cfg):
 
 
 def test_the_place_of_the_data_is_named():
-    with pytest.raises(ConfigError, match="^recipe x lacks the field 'family'"):
+    with pytest.raises(ConfigError, match=r"^recipe x lacks the field 'family'"):
         parse(DiscoLoopConfig, {}, "recipe x")
 
 
 @pytest.mark.parametrize(
-    "word, words, end",
+    ("word", "words", "end"),
     [
         (
             "xyz",
@@ -148,7 +148,7 @@ def test_a_head_may_be_wider_or_narrower_than_its_share(cfg):
     assert refusal(head_width=0) == "model: head_width=0 must be at least 1"
 
 
-@pytest.mark.parametrize("n_kv, near", [(3, 2), (5, 4), (9, 4)])
+@pytest.mark.parametrize(("n_kv", "near"), [(3, 2), (5, 4), (9, 4)])
 def test_heads_that_do_not_divide_into_groups_are_answered_with_the_nearest(n_kv, near):
     assert refusal(n_heads=4, n_key_value_heads=n_kv) == (
         f"model: n_heads=4 do not divide among n_key_value_heads={n_kv}; "

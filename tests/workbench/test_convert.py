@@ -69,7 +69,7 @@ def test_converting_takes_nothing_from_the_given_state_dict(build):
 
 
 @pytest.mark.parametrize(
-    "family, changes, foreign",
+    ("family", "changes", "foreign"),
     [
         ("discoloop", {"alpha": "learned"}, "recurrence.gate.w"),
         ("looped", {"n_prelude": 1}, "prelude.0."),

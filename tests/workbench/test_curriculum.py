@@ -84,7 +84,7 @@ def test_icot_takes_tokens_from_the_left_until_none_is_left():
     assert stages("icot", tokens_per_epoch=3)[1] == "Q | 22 31 32 A ."
 
 
-@pytest.mark.parametrize("padded, thoughts", [(True, "T T T T"), (False, "T T")])
+@pytest.mark.parametrize(("padded", "thoughts"), [(True, "T T T T"), (False, "T T")])
 def test_a_row_of_few_steps_is_padded_with_thoughts_or_not(padded, thoughts):
     wanted = ["Q [ ] | 11 12 A .", "Q [ T T ] | A .", f"Q [ {thoughts} ] | A ."]
     assert stages("coconut", STEPS[:1], pad_latent_to_max=padded)[:3] == wanted
@@ -102,7 +102,7 @@ def test_a_finished_model_without_padding_is_asked_with_as_many_thoughts_as_step
 
 
 @pytest.mark.parametrize(
-    "method, wanted",
+    ("method", "wanted"),
     [
         ("cot", "Q | 11 12 21 22 31 32 A ."),
         ("no_cot", "Q | A ."),
@@ -150,7 +150,7 @@ def test_the_published_keys_are_read_as_they_are():
 
 
 @pytest.mark.parametrize(
-    "change, sentence",
+    ("change", "sentence"),
     [
         ({"c_thougt": 2}, "has no field 'c_thougt'; did you mean 'c_thought'?"),
         ({"uniform_prob": 1.5}, "uniform_prob=1.5 must lie between 0 and 1"),

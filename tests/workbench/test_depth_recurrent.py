@@ -45,7 +45,7 @@ def size(model):
 
 
 @pytest.mark.parametrize(
-    "changes, wanted",
+    ("changes", "wanted"),
     [
         (GRAPH | dict(family="depth_recurrent", max_loops=20), 205_441),
         (GRAPH | dict(family="universal", max_loops=20), 205_441 - 32_896),
@@ -100,7 +100,7 @@ def test_a_patched_start_leaves_nothing_of_the_old_state(build):
     torch.testing.assert_close(patched, model(TOKENS.flip(1), n_loops=3), atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("beyond, wanted", [("own", 3), ("last", 1), ("zero", None)])
+@pytest.mark.parametrize(("beyond", "wanted"), [("own", 3), ("last", 1), ("zero", None)])
 def test_loops_beyond_the_trained_ones_follow_the_stated_rule(beyond, wanted):
     table = LoopEmbed(d_model=4, max_loops=5, trained=2, beyond=beyond)
     row = torch.zeros(4) if wanted is None else table.W_loop[wanted]
@@ -235,7 +235,7 @@ def test_the_order_of_nodes_does_not_matter(graph_model):
 
 def test_a_missing_or_misspelt_input_is_named(graph_model):
     inputs = graph_inputs()
-    with pytest.raises(TypeError, match="no input 'adjacenzy'; did you mean 'adjacency'?"):
+    with pytest.raises(TypeError, match=r"no input 'adjacenzy'; did you mean 'adjacency'?"):
         graph_model(**inputs, adjacenzy=inputs["adjacency"])
     del inputs["adjacency"]
     with pytest.raises(ValueError, match="needs the input 'adjacency'"):
@@ -300,7 +300,7 @@ def test_cls_sees_and_is_read_from_the_whole_text(build):
 
 
 @pytest.mark.parametrize(
-    "field, word, nearest",
+    ("field", "word", "nearest"),
     [("perception", "node", "nodes"), ("readout", "node_pairs", "node_pair")],
 )
 def test_an_unknown_part_is_answered_with_the_nearest(cfg, field, word, nearest):

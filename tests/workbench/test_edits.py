@@ -177,7 +177,7 @@ def test_patching_works_in_more_loops_than_the_model_usually_runs(model, batch):
 
 
 def test_patching_from_a_loop_that_was_not_run_is_refused(model, batch):
-    with pytest.raises(ConfigError, match="patch: .*hook_attn_out has no loop 9 in its source"):
+    with pytest.raises(ConfigError, match=r"patch: .*hook_attn_out has no loop 9 in its source"):
         run(model, batch, {"do": "patch", "place": ATTN, "from_loop": 9})
 
 
@@ -405,7 +405,7 @@ def test_a_place_without_positions_has_none_to_choose(build):
     batch = task.batch("test", 4)
     zero = {"do": "zero", "place": "head.hook_in"}
     run(model, batch, zero)
-    with pytest.raises(ConfigError, match="head.hook_in has no positions to choose from"):
+    with pytest.raises(ConfigError, match=r"head.hook_in has no positions to choose from"):
         run(model, batch, zero | {"positions": [0]})
     with pytest.raises(ConfigError, match="these questions have no bridge"):
         run(model, batch, {"do": "zero", "place": ATTN, "positions": "bridge"})
@@ -458,7 +458,7 @@ def test_a_patch_looks_at_the_present_pass_alone(model, batch, world):
 
 
 @pytest.mark.parametrize(
-    "sizes, parts, question",
+    ("sizes", "parts", "question"),
     [
         (
             dict(name="reachability", n_train=40, n_valid=10, n_test=8),
@@ -533,7 +533,7 @@ def test_a_swap_changes_what_the_loops_say(speaker, batch):
 
 
 @pytest.mark.parametrize(
-    "edit, sentence",
+    ("edit", "sentence"),
     [
         ({"do": "swap", "loops": [0, 3]}, "no loop 3 to put elsewhere; this pass runs 3 loops"),
         ({"do": "swap", "loops": [-1, 0]}, "no loop -1 to put elsewhere"),
@@ -553,7 +553,7 @@ def test_loops_that_are_alike_have_no_order(model, batch, edit):
 
 
 @pytest.mark.parametrize(
-    "edit, sentence",
+    ("edit", "sentence"),
     [
         ({"do": "repeat"}, "repeat: name the one loop to repeat"),
         ({"do": "repeat", "loops": [0], "times": 0}, "times=0 must be at least 1"),

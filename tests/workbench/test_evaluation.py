@@ -8,7 +8,7 @@ from workbench.settings.config import ConfigError
 
 
 @pytest.mark.parametrize(
-    "right, n, low, high",
+    ("right", "n", "low", "high"),
     # by hand: (p + z²/2n ± z·√(p(1−p)/n + z²/4n²)) / (1 + z²/n), z = 1.96
     [(5, 10, 0.2366, 0.7634), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0)],
 )
@@ -103,7 +103,7 @@ def test_edits_of_thoughts_are_made_and_kept(run):
 
 
 @pytest.mark.parametrize(
-    "options, sentence",
+    ("options", "sentence"),
     [
         ({"n_loops": 2}, "--loops is for models that loop; this one has --thoughts"),
         ({"thoughts": -1}, "--thoughts -1 must be at least 0"),

@@ -80,7 +80,7 @@ def test_readout_of_an_earlier_state_is_what_a_shorter_run_says(model):
 
 def test_each_loop_starts_from_what_the_recurrence_makes_of_the_last(model):
     _, cache = model.run_with_cache(TOKENS, n_loops=K)
-    positions = cache["hook_pos_embed"] if "hook_pos_embed" in cache else None
+    positions = cache.get("hook_pos_embed", None)
     start = cache["recurrence.hook_state_in"][0]
     if len(model.prelude):
         start = cache[f"prelude.{len(model.prelude) - 1}.hook_resid_post"]
@@ -172,7 +172,7 @@ def test_a_finished_row_carries_its_last_state_on(model):
     assert all(tensor.isfinite().all() for name, tensor in cache.items() if "scores" not in name)
 
 
-@pytest.mark.parametrize("left, right", [(0, 1), (1, 0), (3, 0), (0, 5), (2, 3)])
+@pytest.mark.parametrize(("left", "right"), [(0, 1), (1, 0), (3, 0), (0, 5), (2, 3)])
 def test_a_padded_row_equals_that_row_alone(model, left, right):
     real = slice(left, left + SHORT.shape[1])
     logits, cache = model.run_with_cache(**padded(left, right), n_loops=K)
@@ -336,5 +336,5 @@ def test_generate_appends_the_likeliest_token(model):
 
 
 def test_a_family_without_a_name_is_answered_with_the_nearest():
-    with pytest.raises(ConfigError, match="no family 'discolop'; did you mean 'discoloop'?"):
+    with pytest.raises(ConfigError, match=r"no family 'discolop'; did you mean 'discoloop'?"):
         family("discolop")

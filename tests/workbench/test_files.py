@@ -81,7 +81,7 @@ def test_a_torch_file_under_another_name_is_refused_and_not_run(tmp_path):
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("write, what", [(write_text, "x"), (write_tensors, TENSORS)])
+@pytest.mark.parametrize(("write", "what"), [(write_text, "x"), (write_tensors, TENSORS)])
 def test_where_nothing_can_be_written_the_file_is_named_and_nothing_left(tmp_path, write, what):
     with pytest.raises(FileError, match="nowhere/x cannot be written"):
         write(tmp_path / "nowhere" / "x", what)

@@ -24,7 +24,7 @@ class Golden:
 
     def __init__(self, case):
         with safe_open(GOLDEN / f"{case}.safetensors", framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             theirs = json.loads(file.metadata()["cfg"])
         fields = theirs.keys() & ModelConfig.model_fields.keys()
         self.cfg = model_config(

@@ -37,12 +37,17 @@ def test_the_clock_holds_each_loop_and_then_none():
 
 def test_the_clock_stops_when_a_loop_raises():
     clock = LoopClock()
-    with pytest.raises(KeyError):
-        for _ in (ticks := clock.ticks(3)):
+    ticks = clock.ticks(3)
+
+    def run():
+        for _ in ticks:
             try:
                 raise KeyError
             finally:
                 ticks.close()
+
+    with pytest.raises(KeyError):
+        run()
     assert clock.loop is None
 
 

@@ -16,7 +16,7 @@ def test_a_word_that_looks_like_a_number_stays_a_word(text):
 
 def test_a_key_that_stands_twice_is_refused():
     with pytest.raises(
-        ConfigError, match="^recipe x: the key 'a' stands a second time in its group at line 3$"
+        ConfigError, match=r"^recipe x: the key 'a' stands a second time in its group at line 3$"
     ):
         parse_yaml("g:\n  a: 1\n  a: 2\n", "recipe x")
 

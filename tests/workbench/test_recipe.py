@@ -42,7 +42,7 @@ def test_a_misspelt_field_is_answered_with_the_nearest(file):
 
 
 @pytest.mark.parametrize(
-    "path, near",
+    ("path", "near"),
     [
         ("sed", "seed"),
         ("training.batchsize", "batch_size"),
@@ -171,7 +171,7 @@ def test_every_recipe_on_a_backbone_fits_its_task_on_excerpts(name, gpt2):
 
 
 @pytest.mark.parametrize(
-    "name, rows, epochs",
+    ("name", "rows", "epochs"),
     [
         ("gsm8k-paper-cot", 385_620, 5),
         ("gsm8k-paper-agclr", 385_620, 12),
@@ -237,7 +237,7 @@ def test_a_first_position_that_sees_nothing_is_not_read():
 
 
 @pytest.mark.parametrize(
-    "part, sentence",
+    ("part", "sentence"),
     [
         ({"perception": "causal"}, "'causal' does not take this task's questions; 'nodes' does"),
         ({"readout": "vocabulary"}, "with yes or no, which readout 'vocabulary' does not give"),

@@ -57,9 +57,9 @@ def test_a_module_that_is_run_again_replaces_its_own(shelf):
 def test_a_name_that_another_module_has_is_refused(shelf):
     other = type("Other", (), {"__module__": "elsewhere"})
     shelf.register("thing")(Thing)
-    with pytest.raises(ConfigError, match="elsewhere registers the thing 'thing', which .* has"):
+    with pytest.raises(ConfigError, match=r"elsewhere registers the thing 'thing', which .* has"):
         shelf.register("thing")(other)
-    with pytest.raises(ConfigError, match="'known', which tests.nowhere has; rename it"):
+    with pytest.raises(ConfigError, match=r"'known', which tests.nowhere has; rename it"):
         shelf.register("known")(other)
 
 
@@ -88,12 +88,12 @@ def test_a_package_that_cannot_be_imported_is_named_and_hides_no_other(shelf, mo
 def test_a_package_cannot_take_a_name_of_this_project(shelf, monkeypatch):
     found(monkeypatch, known="collections:OrderedDict")
     assert list(shelf) == ["known"]
-    with pytest.raises(ModuleNotFoundError, match="tests.nowhere"):
+    with pytest.raises(ModuleNotFoundError, match=r"tests.nowhere"):
         shelf["known"]
 
 
 @pytest.mark.parametrize(
-    "text, message",
+    ("text", "message"),
     [
         ("raise OSError('no')", "OSError: no"),
         (None, "FileNotFoundError: no file"),

@@ -93,7 +93,7 @@ def test_a_kept_step_has_the_weights_of_that_step(folder):
 
 
 def test_a_step_that_was_not_kept_is_answered_with_the_nearest(folder):
-    with pytest.raises(ConfigError, match="tiny keeps no step 5; the nearest it keeps is [46]"):
+    with pytest.raises(ConfigError, match=r"tiny keeps no step 5; the nearest it keeps is [46]"):
         load_run(folder).model_at(5)
 
 
@@ -174,7 +174,7 @@ def test_a_run_without_a_history_has_none(folder):
 def test_a_recipe_that_was_tampered_with_is_refused(folder):
     path = folder / "recipe.yaml"
     path.write_text(path.read_text().replace("d_model:", "d_modle:"))
-    with pytest.raises(ConfigError, match="has no field 'd_modle'; did you mean 'd_model'?"):
+    with pytest.raises(ConfigError, match=r"has no field 'd_modle'; did you mean 'd_model'?"):
         _ = load_run(folder).model
 
 
@@ -191,7 +191,7 @@ def test_an_unknown_run_is_answered_with_the_nearest(folder, tmp_path, monkeypat
     (tmp_path / "runs").mkdir()
     folder.rename(tmp_path / "runs" / "tiny-run")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileError, match="no run 'tiny-ran'; did you mean 'tiny-run'?"):
+    with pytest.raises(FileError, match=r"no run 'tiny-ran'; did you mean 'tiny-run'?"):
         load_run("tiny-ran")
 
 

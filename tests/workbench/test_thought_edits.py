@@ -261,7 +261,7 @@ def test_the_mean_over_rows_of_a_looped_model_leaves_padding_out(build):
 
 
 def test_a_mean_over_keys_is_refused(model, batch):
-    with pytest.raises(ConfigError, match="keys in places of their own, so .*hook_pattern has no"):
+    with pytest.raises(ConfigError, match=r"keys in places of their own, so .*hook_pattern has no"):
         run(model, batch, {"do": "mean", "place": PATTERN})
     with pytest.raises(ConfigError, match="keys so far for its last axis; add a number"):
         run(model, batch, {"do": "add", "place": PATTERN, "value": [1.0, 2.0]})
@@ -321,7 +321,9 @@ def test_what_acts_on_later_thoughts_lets_questions_be_that_are_asked_with_fewer
 
 
 def test_freezing_a_place_of_the_sequence_is_refused(model, batch):
-    with pytest.raises(ConfigError, match="runs each position once, so blocks.0.hook_attn_out has"):
+    with pytest.raises(
+        ConfigError, match=r"runs each position once, so blocks.0.hook_attn_out has"
+    ):
         run(model, batch, {"do": "freeze", "place": ATTN, "after": 0})
 
 
@@ -341,13 +343,13 @@ def test_a_place_between_passes_has_no_positions(model, batch, edit):
 
 @pytest.mark.parametrize("loops", [[4], [-1], [0, 9]])
 def test_a_pass_that_is_not_run_is_an_error(model, batch, loops):
-    with pytest.raises(ConfigError, match="asks for pass .* there are 4 passes, numbered 0 to 3"):
+    with pytest.raises(ConfigError, match=r"asks for pass .* there are 4 passes, numbered 0 to 3"):
         run(model, batch, {"do": "zero", "place": ATTN, "loops": loops})
 
 
 @pytest.mark.parametrize("loops", [[3], [-1], [0, 9]])
 def test_a_thought_that_is_not_thought_is_an_error(model, batch, loops):
-    with pytest.raises(ConfigError, match="for thought .* there are 3 thoughts, numbered 0 to 2"):
+    with pytest.raises(ConfigError, match=r"for thought .* there are 3 thoughts, numbered 0 to 2"):
         run(model, batch, {"do": "zero", "place": THOUGHT, "loops": loops})
 
 
@@ -410,7 +412,7 @@ def test_a_question_without_thoughts_has_none_to_give(asker):
 
 def test_a_question_with_fewer_thoughts_is_refused(asker):
     edit = {"do": "patch", "place": THOUGHT, "question": "1 2 * 3"}
-    with pytest.raises(ConfigError, match="patch: .*hook_thought has no loop 1 in its source"):
+    with pytest.raises(ConfigError, match=r"patch: .*hook_thought has no loop 1 in its source"):
         run(asker, laid_out(ROWS), edit)
 
 
@@ -478,7 +480,7 @@ def test_a_question_has_no_rows():
 
 
 def test_loops_and_positions_are_taken_where_there_are_any(model, batch):
-    with pytest.raises(ConfigError, match="once, so .*hook_attn_out has no loops to take from"):
+    with pytest.raises(ConfigError, match=r"once, so .*hook_attn_out has no loops to take from"):
         run(model, batch, {"do": "patch", "place": ATTN, "from_loop": 0})
     with pytest.raises(ConfigError, match="hook_thought has no positions to take from"):
         run(model, batch, {"do": "patch", "place": THOUGHT, "from_position": 0})
@@ -499,7 +501,7 @@ def test_another_run_thinks_about_the_same_rows(agclr, thinker, monkeypatch):
 
 def test_a_run_of_the_other_kind_is_refused(agclr, build, monkeypatch):
     _runs(monkeypatch, build("looped", n_ctx=16))
-    with pytest.raises(ConfigError, match="'other' is of family looped, .* the other loops"):
+    with pytest.raises(ConfigError, match=r"'other' is of family looped, .* the other loops"):
         run(agclr, laid_out(ROWS), {"do": "patch", "place": ATTN, "run": "other"})
 
 
@@ -537,7 +539,7 @@ def test_mix_of_nothing_changes_nothing(model, batch):
 
 
 @pytest.mark.parametrize(
-    "edit, sentence",
+    ("edit", "sentence"),
     [
         ({"do": "mix", "positions": [0]}, "mix: a thought has no positions"),
         ({"do": "mix", "loops": [0, 1]}, "mix: thought 0 has none before it"),
@@ -572,5 +574,5 @@ def test_edits_of_loops_are_refused_by_models_that_think(model, batch, edit):
 
 
 def test_mix_is_refused_by_models_that_loop(build):
-    with pytest.raises(ConfigError, match="the edit mix is for models that think; .* looped loop"):
+    with pytest.raises(ConfigError, match=r"the edit mix is for models that think; .* looped loop"):
         run(build("looped"), laid_out([[1, 2, 3]]), {"do": "mix"})

@@ -20,7 +20,7 @@ def test_spaces_of_any_number_stand_between_words():
 
 def test_an_unknown_word_is_answered_with_the_nearest():
     words = WordVocabulary(["<pad>", "A100", "r100"])
-    with pytest.raises(ValueError, match="unknown word 'r10'; did you mean 'r100'?"):
+    with pytest.raises(ValueError, match=r"unknown word 'r10'; did you mean 'r100'?"):
         words.encode("A100 r10")
 
 

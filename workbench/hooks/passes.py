@@ -102,7 +102,7 @@ def plan_passes(
     Raises:
         ValueError: A row begins with a thought, which would be made from nothing.
     """
-    n_batch, n_pos = tokens.shape
+    _n_batch, n_pos = tokens.shape
     real = torch.ones_like(tokens, dtype=torch.bool)
     if attention_mask is not None:
         real = attention_mask.bool()

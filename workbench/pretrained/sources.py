@@ -104,9 +104,9 @@ class Source:
         from transformers import AutoTokenizer
 
         folder = Path(self.name)
-        if self.is_local and self.gguf_file is None:
-            if not any((folder / name).exists() for name in TOKENIZERS):
-                return None
+        is_folder = self.is_local and self.gguf_file is None
+        if is_folder and not any((folder / name).exists() for name in TOKENIZERS):
+            return None
         with self._reading("tokenizer"):
             tokenizer = AutoTokenizer.from_pretrained(self.name, **self._options())
         return PretrainedVocabulary(tokenizer, size=size)

@@ -139,7 +139,7 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:  # ValueError of a name with a null byte
-        raise FileError(f"the folder {str(path):.400} cannot be made ({error})") from None
+        raise FileError(f"the folder {path!s:.400} cannot be made ({error})") from None
 
 
 @contextmanager
@@ -163,7 +163,7 @@ def _whole(path: Path) -> Iterator[Path]:
         target = path.resolve()
         kind = target.stat().st_mode if target.exists() else stat.S_IFREG
     except (OSError, RuntimeError, ValueError) as error:
-        raise FileError(f"{str(path):.400} cannot be written ({error})") from None
+        raise FileError(f"{path!s:.400} cannot be written ({error})") from None
     if stat.S_ISDIR(kind):
         raise FileError(f"{path} is a folder; name a file")
     if not stat.S_ISREG(kind):
@@ -186,4 +186,4 @@ def _said_of(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, SafetensorError) as error:
-        raise FileError(f"{str(path):.400} cannot be written ({error})") from None
+        raise FileError(f"{path!s:.400} cannot be written ({error})") from None

@@ -30,7 +30,7 @@ def read_text(path: Path) -> str:
         FileError: The file is missing, too large or not text in UTF-8.
     """
     if not is_file(path):
-        raise FileError(f"{str(path):.400} does not exist")
+        raise FileError(f"{path!s:.400} does not exist")
     try:
         if path.stat().st_size > LONGEST:
             raise FileError(f"{path} is larger than {LONGEST // 10**6} MB, the most that is read")

@@ -21,7 +21,7 @@ def make(cfg):
 
 @pytest.mark.parametrize("heard", [False, True])
 @pytest.mark.parametrize(
-    "kind, scale, normalized",
+    ("kind", "scale", "normalized"),
     [("RMS", 3.0, X / 3), ("LN", 8**0.5, (X - 1) / 8**0.5)],
 )
 def test_norms_by_hand_heard_or_not(make, kind, scale, normalized, heard):

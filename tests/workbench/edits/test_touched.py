@@ -72,7 +72,7 @@ def test_every_loop_named_must_come(speaker, batch, edit):
 
 def test_a_loop_that_a_place_between_loops_has_not_is_an_error(speaker, batch):
     edit = {"do": "zero", "place": "recurrence.hook_decoded", "loops": [0, 2]}
-    with pytest.raises(ConfigError, match="asks for loop 2, .* 2 loops, numbered 0 to 1"):
+    with pytest.raises(ConfigError, match=r"asks for loop 2, .* 2 loops, numbered 0 to 1"):
         touched(speaker(), batch, edit, n_loops=3)
 
 

@@ -54,7 +54,7 @@ def test_logits_are_those_of_transformers(pair):
 
 
 def test_every_parameter_of_a_twin_matters(pair):
-    twin, model = pair
+    twin, _model = pair
     twin(TOKENS).logits.square().sum().backward()
     for name, parameter in twin.named_parameters():
         key_bias = name.endswith("k_proj.bias")  # shifts all scores of a query alike, unless turned

@@ -150,7 +150,7 @@ def test_a_name_on_the_hub_is_the_only_one_that_is_looked_up(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name, end",
+    ("name", "end"),
     [
         ("gpt_neo", "there is gpt2, llama, qwen2, qwen3"),
         ("qwen3_moe", "did you mean 'qwen3'?"),
@@ -167,7 +167,7 @@ def test_a_broken_config_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "architecture, changes, what",
+    ("architecture", "changes", "what"),
     [
         ("llama", {"mlp_bias": True}, "biases of the perceptron (mlp_bias)"),
         (
@@ -264,7 +264,7 @@ def test_a_head_in_the_file_wins_over_a_config_that_ties(save_twin, architecture
     model = from_pretrained(folder)
     assert not model.cfg.tie_embeddings
     torch.testing.assert_close(model(TOKENS), logits_of(theirs), atol=1e-4, rtol=0)
-    with pytest.raises(PretrainedError, match="no place for the checkpoint's unembed.W_U"):
+    with pytest.raises(PretrainedError, match=r"no place for the checkpoint's unembed.W_U"):
         from_pretrained(folder, tie_embeddings=True)
 
 
@@ -305,7 +305,7 @@ def test_rotary_factors_in_a_gguf_file_are_those_of_llama_3(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "settings, says",
+    ("settings", "says"),
     [
         ({"llama.rope.scaling.factor": 4.0}, "asks for llama.rope.scaling.factor=4.0"),
         ({"llama.rope.scaling.type": "yarn"}, "asks for llama.rope.scaling.type='yarn'"),

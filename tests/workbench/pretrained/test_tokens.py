@@ -153,7 +153,7 @@ def test_added_tokens_may_start_as_another(folder):
 
 
 def test_a_start_of_several_tokens_is_refused(folder):
-    with pytest.raises(PretrainedError, match="tokens_like='Paris' must be one token; .* makes 5"):
+    with pytest.raises(PretrainedError, match=r"tokens_like='Paris' must be one token; .* makes 5"):
         from_pretrained(folder(), add_tokens=SPECIALS, tokens_like="Paris")
 
 

@@ -1,5 +1,6 @@
 """The concept stream against numbers worked by hand, and what each gate does."""
 
+import itertools
 import math
 
 import pytest
@@ -85,7 +86,7 @@ def test_gates_read_the_normed_state_channel_by_channel():
 
 
 @pytest.mark.parametrize(
-    "read, forget, wanted",
+    ("read", "forget", "wanted"),
     [
         (SHUT, SHUT, [4.0, 2.0]),  # h as it is
         (OPEN, SHUT, [7.0, 3.0]),  # h + c
@@ -119,7 +120,7 @@ def test_a_known_memory_is_followed_for_three_thoughts():
     stream = ConceptStream(4, (OPEN, OPEN, 0.0))
     found = followed(stream, torch.randn(3, 4).tolist())
     assert max(map(abs, found[0][0])) < 1e-3  # nothing is kept yet
-    for (_, kept), (thought, _) in zip(found[:-1], found[1:], strict=True):
+    for (_, kept), (thought, _) in itertools.pairwise(found):
         torch.testing.assert_close(torch.tensor(thought), torch.tensor(kept), atol=1e-3, rtol=0)
 
 

@@ -142,9 +142,9 @@ def test_an_injecting_recurrence_has_a_spectral_radius(stranger):
 def test_a_recurrence_that_does_not_halt_is_not_said_to(stranger):
     model, batch = stranger(Counting(), n_loops=2)
     _, cache = model.run_with_cache(**batch.inputs)
-    with pytest.raises(ValueError, match="^iterate: Counting keeps more than its state from loop"):
+    with pytest.raises(ValueError, match=r"^iterate: Counting keeps more than its state from loop"):
         model.iterate(cache[POST][0], 1, **batch.inputs)
-    with pytest.raises(ConfigError, match="^skip: Counting keeps more .* no loop can be left out"):
+    with pytest.raises(ConfigError, match=r"^skip: Counting keeps more .* no loop can be left out"):
         run(model, batch, {"do": "skip", "loops": [1]})
 
 
@@ -162,7 +162,7 @@ def test_a_recurrence_counts_its_own_operations(stranger, speaker):
 
 
 @pytest.mark.parametrize(
-    "family, changes, weights",
+    ("family", "changes", "weights"),
     [
         ("discoloop", {}, lambda cfg: 2 * 2 * cfg.d_vocab * cfg.d_model),
         ("ponder", {"decoding": "hard"}, lambda cfg: 2 * cfg.d_vocab * cfg.d_model),

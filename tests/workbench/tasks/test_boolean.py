@@ -77,7 +77,7 @@ def test_splits_share_no_expression(task):
 
 
 def test_no_expression_is_longer_than_the_limit():
-    depths = dict.fromkeys(("train_depths", "valid_depths", "test_depths"), [4])
+    depths = {key: [4] for key in ("train_depths", "valid_depths", "test_depths")}
     task = build_task("boolean", max_length=24, **depths, **SIZES)
     assert task.n_ctx == 24
     for batch in task.splits.values():
@@ -258,7 +258,7 @@ def test_spaces_in_a_question_do_not_matter():
 
 
 @pytest.mark.parametrize(
-    "text, message",
+    ("text", "message"),
     [
         ("  ", "the expression is empty; an expression reads like '!(T&F)|T'"),
         ("(T&x)", "unknown character 'x'; an expression has T F & | ! ( )"),
@@ -277,7 +277,7 @@ def test_what_is_no_expression_is_refused_in_one_sentence(text, message):
 
 
 @pytest.mark.parametrize(
-    "sizes, message",
+    ("sizes", "message"),
     [
         ({"n_train": 0}, "n_train=0 must be at least 1"),
         ({"test_depths": []}, "test_depths=[] must be one or more different depths from 1"),

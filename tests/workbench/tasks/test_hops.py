@@ -158,7 +158,7 @@ def test_a_batch_of_no_rows_is_refused(task):
 
 
 def test_an_unknown_split_is_answered_with_the_nearest(task):
-    with pytest.raises(ValueError, match="no split 'test_odd'; did you mean 'test_ood'?"):
+    with pytest.raises(ValueError, match=r"no split 'test_odd'; did you mean 'test_ood'?"):
         task.batch("test_odd", 1)
 
 
@@ -176,7 +176,7 @@ def test_all_chains_there_are_can_be_asked_for():
 
 
 @pytest.mark.parametrize(
-    "sizes, message",
+    ("sizes", "message"),
     [
         ({"n_entitys": 3}, "task has no field 'n_entitys'; did you mean 'n_entities'?"),
         ({"out_degree": 5}, "out_degree=5 needs as many relations; n_relations is 4"),
@@ -191,7 +191,7 @@ def test_wrong_sizes_are_refused(sizes, message):
 
 
 def test_an_unknown_task_is_answered_with_the_nearest():
-    with pytest.raises(ConfigError, match="no task 'two_hops'; did you mean 'two_hop'?"):
+    with pytest.raises(ConfigError, match=r"no task 'two_hops'; did you mean 'two_hop'?"):
         build_task("two_hops")
 
 
@@ -218,7 +218,7 @@ def test_a_fact_is_a_question_too(task):
 
 
 @pytest.mark.parametrize(
-    "text, message",
+    ("text", "message"),
     [
         ("", "the question is empty"),
         ("A1 r1 zzz", "unknown word 'zzz'"),

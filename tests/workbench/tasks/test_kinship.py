@@ -254,7 +254,7 @@ def test_a_sibling_is_of_the_same_generation():
 
 
 @pytest.mark.parametrize(
-    "text, message",
+    ("text", "message"),
     [
         (" ", "the question is empty; a question ends like 'query : Ada is the grandparent"),
         (CHAIN, "there is no query at the end; a question ends like 'query : Ada is"),
@@ -291,7 +291,7 @@ def test_what_is_no_question_is_refused_in_one_sentence(text, message):
 
 
 @pytest.mark.parametrize(
-    "sizes, message",
+    ("sizes", "message"),
     [
         (
             {"test_depths": [13]},
@@ -312,7 +312,7 @@ def test_wrong_sizes_are_refused(sizes, message):
 
 
 @pytest.mark.parametrize(
-    "steps, kind",
+    ("steps", "kind"),
     [
         ([1, 1], "line"),
         ([-1], "line"),

@@ -69,7 +69,7 @@ def test_a_typed_question_is_read_and_its_answer_found_out(task):
 
 
 @pytest.mark.parametrize(
-    "text, sentence",
+    ("text", "sentence"),
     [
         ("Tom is a lorpus. Sally is a yumpus", "the question has no question mark at its end"),
         ("Tom is a lorpus. Is Sally a lorpus or yumpus?", "asks about 'Sally', of whom the facts"),
@@ -102,7 +102,7 @@ def test_a_file_that_is_not_there_is_named():
 
 
 @pytest.mark.parametrize(
-    "changes, sentence",
+    ("changes", "sentence"),
     [
         ({"hops": [3]}, r"hops=\[3\] must be \[fewest, most\]"),
         ({"n_train": 0}, "n_train=0 must be at least 1"),

@@ -265,7 +265,7 @@ def test_examples_are_questions_in_words(task):
 
 
 @pytest.mark.parametrize(
-    "text, message",
+    ("text", "message"),
     [
         ("", "the question is empty"),
         ("A>B B>C", "'A>B B>C' asks about no nodes; a question reads like 'A>B B>C D>E : A C'"),
@@ -288,7 +288,7 @@ def test_what_is_no_question_is_refused(task, text, message):
 
 
 @pytest.mark.parametrize(
-    "sizes, message",
+    ("sizes", "message"),
     [
         ({"version": "machted"}, "version='machted': Input should be 'paper' or 'matched'"),
         ({"n_train": 7}, "n_train=7 must be even: half is reachable"),

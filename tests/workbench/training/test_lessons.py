@@ -90,7 +90,7 @@ def moments(trainer):
 
 
 @pytest.mark.parametrize(
-    "reset, wanted",
+    ("reset", "wanted"),
     [(True, [1, 2, 3, 1, 2, 3, 1, 2, 3]), (False, [1, 2, 3, 4, 5, 6, 7, 8, 9])],
 )
 def test_moments_are_forgotten_where_the_stage_changes_and_only_there(trainer, reset, wanted):
@@ -161,7 +161,7 @@ def test_a_run_is_asked_in_the_layout_that_its_training_ended_with(straight):
 def test_a_worded_task_without_a_curriculum_is_refused(staged):
     made = staged()
     bare = made.training.model_copy(update={"curriculum": None})
-    with pytest.raises(ConfigError, match="training.curriculum is missing; a worded task needs"):
+    with pytest.raises(ConfigError, match=r"training.curriculum is missing; a worded task needs"):
         resolve(made.model_copy(update={"training": bare}))
 
 

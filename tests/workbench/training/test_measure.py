@@ -16,7 +16,7 @@ def test_only_the_splits_asked_for_are_measured(world):
 
 
 def test_an_unknown_split_is_answered_with_the_nearest(world):
-    with pytest.raises(ValueError, match="no split 'test_odd'; did you mean 'test_ood'?"):
+    with pytest.raises(ValueError, match=r"no split 'test_odd'; did you mean 'test_ood'?"):
         measured_rows(world, ["test_odd"], 4, "cpu")
 
 

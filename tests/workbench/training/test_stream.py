@@ -79,7 +79,9 @@ def test_the_epoch_counts_the_chains(world):
 
 
 def test_an_unknown_split_is_answered_with_the_nearest(world):
-    with pytest.raises(ConfigError, match="mixture: no split 'train_ad'; did you mean 'train_id'?"):
+    with pytest.raises(
+        ConfigError, match=r"mixture: no split 'train_ad'; did you mean 'train_id'?"
+    ):
         stream(world, {"train_ad": 1.0})
 
 

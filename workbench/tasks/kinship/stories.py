@@ -209,8 +209,12 @@ def _shuffled(
 def write(stories: Stories) -> tuple[Int[np.ndarray, "batch pos"], Rows]:
     """Tokens of each story, with <cls> before it and <sep> after it, and its length."""
     n, most, _ = stories.facts.shape
-    sentence = np.array([TOKEN[word] for word in ("Ada is the parent of Ada .".split())])
-    question = np.array([TOKEN[word] for word in "query : Ada is the parent of Ada <sep>".split()])
+    sentence = np.array(
+        [TOKEN[word] for word in (["Ada", "is", "the", "parent", "of", "Ada", "."])]
+    )
+    question = np.array(
+        [TOKEN[word] for word in ["query", ":", "Ada", "is", "the", "parent", "of", "Ada", "<sep>"]]
+    )
     tokens = np.zeros((n, _length(most)), np.int64)
     tokens[:, 0] = TOKEN["<cls>"]
     told = np.tile(sentence, (n, most, 1))

@@ -86,7 +86,7 @@ def score_hotpotqa(said: str, gold: str) -> Score:
     nothing is left are equal and have F1 0.
     """
     one, other = normalised(said), normalised(gold)
-    return Score(one == other, _f1(one, other), bool(one) or one == other and bool(said.strip()))
+    return Score(one == other, _f1(one, other), bool(one) or (one == other and bool(said.strip())))
 
 
 def _f1(said: str, gold: str) -> float:

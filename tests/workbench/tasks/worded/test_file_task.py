@@ -98,7 +98,7 @@ def test_problems_that_are_too_long_are_left_out_and_counted(gpt2):
 
 
 @pytest.mark.parametrize(
-    "name, changes, sentence",
+    ("name", "changes", "sentence"),
     [
         ("gsm8k", {}, "say where the problems are: train_file, test_file or hub"),
         ("gsm8k", {"train_file": "x.txt", "n_train": 0}, "n_train=0 must be at least 1"),
@@ -118,7 +118,7 @@ def test_a_split_without_a_file_is_named(sums):
 
 
 @pytest.mark.parametrize(
-    "name, text, sentence",
+    ("name", "text", "sentence"),
     [
         ("sums.txt", '{"question": "1?"}', r"row 1 of .*sums\.txt has no \|\| between"),
         ("sums.jsonl", "1 + 1?||#### 2", r"row 1 of .*sums\.jsonl is not JSON"),

@@ -80,12 +80,12 @@ def test_a_wrong_row_is_named(tmp_path, name, second, sentence):
 
 
 def test_a_wrong_file_is_named(tmp_path):
-    with pytest.raises(FileError, match="none.jsonl does not exist"):
+    with pytest.raises(FileError, match=r"none.jsonl does not exist"):
         load_gsm8k(tmp_path / "none.jsonl")
     (tmp_path / "a.jsonl").write_text("\n")
-    with pytest.raises(ProblemError, match="a.jsonl is empty"):
+    with pytest.raises(ProblemError, match=r"a.jsonl is empty"):
         load_gsm8k(tmp_path / "a.jsonl")
-    with pytest.raises(ProblemError, match="ends in '.jsonn'; did you mean '.jsonl'"):
+    with pytest.raises(ProblemError, match=r"ends in '.jsonn'; did you mean '.jsonl'"):
         load_gsm8k(tmp_path / "a.jsonn")
 
 

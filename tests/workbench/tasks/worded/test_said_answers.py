@@ -110,7 +110,7 @@ def test_words_are_joined_as_people_write_them(text, joined):
 def test_a_gold_answer_that_is_not_one_number_is_refused_with_its_row(gold, tmp_path):
     path = tmp_path / "sums.txt"
     path.write_text(f"1 and 1?||<<1+1=2>> #### 2\nHow many?||<<1+1=2>> #### {gold}\n")
-    with pytest.raises(ProblemError, match="row 2 of .* is not one number"):
+    with pytest.raises(ProblemError, match=r"row 2 of .* is not one number"):
         build_task("gsm8k", train_file=str(path)).problems("train")
 
 
@@ -120,7 +120,7 @@ def test_an_answer_is_read_where_it_parts_from_the_wrong_one(kind, tokenizers):
     vocabulary = task.vocabulary
     for problem in task.problems("test"):
         encoded = task.encode(problem)
-        before, right, wrong = task.decides(problem)
+        _before, right, wrong = task.decides(problem)
         other = vocabulary.encode(f"{ANSWER} {problem.answer.replace(right, wrong)}")
         assert encoded.answer[: encoded.decides] == other[: encoded.decides]
         assert encoded.candidates == (encoded.answer[encoded.decides], other[encoded.decides])

@@ -71,7 +71,7 @@ def hotpotqa_row(row: Mapping[str, Any], where: str, context: str = "none") -> P
     listed = _supporting(row, where)
     held = tuple(fact for fact in listed if fact in sentences)
     titles = {title for title, _ in held}
-    shown = [p for p in paragraphs if context == "all" or context != "none" and p[0] in titles]
+    shown = [p for p in paragraphs if context == "all" or (context != "none" and p[0] in titles)]
     return Problem(
         question="\n".join([*map(_line, shown), question]),
         steps=tuple(sentences[fact] for fact in held),

@@ -8,6 +8,7 @@
 The steps are the edges of a shortest way from root to target, worded like the question's.
 """
 
+import itertools
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,7 +51,7 @@ def prosqa_problem(graph: Graph, wording: str = "sentences") -> Problem:
     asked = f"Is {who} a {one} or {other}?" if wording == "sentences" else f"? {who} {one} {other}"
     return Problem(
         question=" ".join([*(say(graph, edge, people) for edge in graph.edges), asked]),
-        steps=tuple(say(graph, edge, people) for edge in zip(path, path[1:], strict=False)),
+        steps=tuple(say(graph, edge, people) for edge in itertools.pairwise(path)),
         answer=f"{who} is a {target}." if wording == "sentences" else target,
         facts={"graph": graph, "hops": len(path) - 1},
     )
