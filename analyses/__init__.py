@@ -1,9 +1,9 @@
 """Analyses of latent-recurrent models: f(model, batch, *, options) -> Result.
 
 `ANALYSES` maps names to functions. A Result has `.figure()`, `.to_frame()` and `.summary()`.
-`analyse` runs one by name on a run and keeps where its numbers came from.
+`analyse` runs an analysis by name on a run and records where its numbers came from.
 
-Names below are loaded when they are first used, so that importing the package costs nothing.
+The names below are loaded on first use, so importing the package is cheap.
 """
 
 import sys
@@ -85,9 +85,9 @@ __all__ = [
 
 
 class _Package(ModuleType):
-    """The package, whose names are functions even where a module bears the same one.
+    """The package module; its public names stay functions even if a module has the same name.
 
-    Importing the module `analyses.read.attention` would otherwise put it in place of the function.
+    Otherwise, importing the module `analyses.read.attention` would replace the function.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""One analysis of one run by name, with a record of where its numbers came from."""
+"""`analyse`: run an analysis by name on a run, and record where its numbers came from."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ from workbench.settings.config import ConfigError, nearest
 from workbench.tasks import Task
 from workbench.tasks.batch import Batch
 
-ROWS = 500  # of each split by default
+ROWS = 500  # rows of each split by default
 
 
 def find(name: str) -> Callable[..., Result]:
-    """An analysis by name.
+    """Return an analysis by name.
 
     Raises:
         ConfigError: There is no such analysis.
@@ -57,17 +57,17 @@ def analyse(
     Args:
         name: The analysis, one of `ANALYSES`.
         run: A run, its folder or its name.
-        step: A saved step; the final weights by default.
-        split: The split to draw rows from. By default test_ood where there is one, else the split
-            that the task is judged on; some analyses look at every split.
-        question: A typed question in place of a split.
-        n: Rows of each split to draw; 500 by default.
+        step: A saved step; by default the final weights.
+        split: The split to draw rows from; by default test_ood if there is one, else the split that
+            the task is judged on. Some analyses use every split by default.
+        question: A typed question instead of a split.
+        n: Number of rows to draw from each split; 500 by default.
         seed: Seed of the draw.
         loops: Loops to run; by default as many as in training.
         thoughts: Thoughts to run; by default as many as at the end of training.
-        edits: Interventions to make.
-        model: A twin of the run's model to use instead of loading it.
-        n_loops: Another name of `loops`.
+        edits: Interventions to apply.
+        model: A twin of the run's model, used instead of loading it.
+        n_loops: Alias of `loops`.
         **options: The analysis's own options.
 
     Raises:
@@ -105,7 +105,7 @@ class Call:
 
     @cached_property
     def made(self) -> list[Edit]:
-        """The edits as objects; an error gives an edit's number in the list."""
+        """The edits as objects; error messages give an edit's number in the list."""
         plain = [to_plain([e])[0] if isinstance(e, Edit) else dict(e) for e in self.edits]
         parsed = parse_edits(plain)
         return [e if isinstance(e, Edit) else p for e, p in zip(self.edits, parsed, strict=True)]
@@ -121,10 +121,10 @@ class Call:
         return self.run.model if step is None else self.run.model_at(step)
 
     def check(self) -> None:
-        """Refuse options that the analysis does not have, and arguments that it would not use.
+        """Check that the analysis has all given options and uses all given arguments.
 
         Raises:
-            ConfigError: There is such an option or argument.
+            ConfigError: The analysis lacks an option, or would not use an argument.
         """
         _check_options(self.name, self.analysis.options, self.options)
         if self.split is not None and self.question is not None:
@@ -145,16 +145,16 @@ class Call:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows that an analysis looks at, and which these are."""
+    """The rows that an analysis runs on, and where they come from."""
 
     task: Task
     batches: Batches
     where: str | list[str] | None
-    """The split, or all of them; None for a typed question."""
+    """The split or splits; None for a typed question."""
 
     @classmethod
     def drawn(cls, asked: Call, model: CanRecord) -> "Rows":
-        """Draw the rows that are asked for."""
+        """Draw the rows that the call specifies."""
         run = asked.run
         task = model.kind.asked(run.task, asked.loops, asked.thoughts)
         if asked.question is not None:
@@ -174,19 +174,19 @@ class Rows:
 
     @property
     def first(self) -> Batch:
-        """The batch, or that of the first split."""
+        """The batch, or the first split's batch."""
         return (
             self.batches if isinstance(self.batches, Batch) else next(iter(self.batches.values()))
         )
 
     @property
     def split(self) -> str | None:
-        """The split, if it is a single one."""
+        """The split if there is exactly one, else None."""
         return self.where if isinstance(self.where, str) else None
 
 
 def _of_rows(asked: Call, model: CanRecord) -> Analysed:
-    """Run an analysis of a model on rows."""
+    """Run an analysis of a model on the rows that the call specifies."""
     _check_model(asked, model)
     rows = Rows.drawn(asked, model)
     if asked.made and not isinstance(rows.batches, Batch):
@@ -222,7 +222,7 @@ def _of_rows(asked: Call, model: CanRecord) -> Analysed:
 
 
 def _of_a_run(asked: Call) -> Analysed:
-    """Run an analysis of a run as a whole, on one split at most."""
+    """Run an analysis of a run as a whole, on at most one split."""
     run = asked.run
     where, given = None, {}
     if "split" in asked.analysis.given:
@@ -242,7 +242,7 @@ def _of_a_run(asked: Call) -> Analysed:
 
 
 def _problems(asked: Call, rows: Rows) -> Sequence[Any]:
-    """The rows in words, of a task whose answers are generated."""
+    """Return the rows' problems in words if the task's answers are generated, else nothing."""
     if not rows.task.kind.in_passes:
         return ()
     task = worded_task(rows.task)
@@ -260,14 +260,14 @@ GIVE: dict[str, Callable[[Call, Rows], Any]] = {
     "task": lambda asked, rows: rows.task,
     "problems": _problems,
 }
-"""What each name in `analysis(given=…)` stands for."""
+"""How to compute the value of each name in `analysis(given=…)`."""
 
 
 def _check_model(asked: Call, model: CanRecord) -> None:
-    """Refuse a model that lacks what the analysis needs, or a number that it cannot run.
+    """Check that the model has what the analysis needs and can run the loops or thoughts.
 
     Raises:
-        ConfigError: It does.
+        ConfigError: The model lacks the capability, or cannot run that number.
     """
     needs = asked.analysis.needs
     if not has(model, needs):
@@ -280,7 +280,7 @@ def _check_model(asked: Call, model: CanRecord) -> None:
 
 
 def fits(analysis: Declared, model: object) -> bool:
-    """Whether a model can do what an analysis of models needs."""
+    """Return whether an analysis takes models and this model has the capability it needs."""
     return analysis.on != "run" and has(model, analysis.needs)
 
 

@@ -1,1 +1,1 @@
-"""The page: thin views over analyses."""
+"""The web page: thin views over analyses."""

@@ -1,4 +1,4 @@
-"""The `workbench` command. Each verb is a function; its heavy imports are inside it."""
+"""The `workbench` command. Each verb is a function, with heavy imports inside the function."""
 
 import argparse
 import json
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from workbench.tasks import Task
 
-# Streamlit's options by which the page is open to nobody else. It reads .streamlit/config.toml of
-# the present folder alone, which need not be the checkout.
+# Streamlit options that keep the page private to this machine. Streamlit reads
+# .streamlit/config.toml only from the current folder, which need not be the checkout.
 PRIVATE = {
     "server_address": "localhost",
     "server_headless": True,
@@ -28,8 +28,8 @@ EXIT_CODES = (
     "70 a bug (with its traceback), 130 interrupted"
 )
 MOMENT = 1.0  # seconds
-LONGEST = 1_000  # characters of an error's sentence
-WORK = {  # what each verb does that may take a while
+LONGEST = 1_000  # characters of an error message
+WORK = {  # what a verb does that may take a while, shown on stderr
     "runs": "reading the runs",
     "recipes": "reading the recipes",
     "train": "drawing the task and building the model",
@@ -42,7 +42,7 @@ Verb = Callable[[argparse.Namespace], None]
 
 
 def runs(args: argparse.Namespace) -> None:
-    """List the runs in ./runs, in $WORKBENCH_RUNS and those that ship."""
+    """List the runs in ./runs and in $WORKBENCH_RUNS, and the shipped runs."""
     from workbench.runs import load_run, run_folders, where_runs_are
     from workbench.runs.overview import state
 
@@ -60,7 +60,7 @@ def runs(args: argparse.Namespace) -> None:
 
 
 def recipes(args: argparse.Namespace) -> None:
-    """List the recipes that ship."""
+    """List the shipped recipes."""
     from workbench.settings.recipe import load_recipe, recipe_names
 
     for name in recipe_names():
@@ -85,7 +85,7 @@ def tasks(args: argparse.Namespace) -> None:
 
 
 def train(args: argparse.Namespace) -> None:
-    """Train a recipe; its measurements and weights land in --out as it goes."""
+    """Train a recipe; measurements and weights are written to --out during training."""
     from workbench.settings.recipe import load_recipe
 
     recipe = load_recipe(args.recipe, args.set)
@@ -101,7 +101,7 @@ def train(args: argparse.Namespace) -> None:
 
 
 def evaluate(args: argparse.Namespace) -> None:
-    """Measure how often a run answers right."""
+    """Measure how often a run's answers are right."""
     from workbench.runs import load_run
     from workbench.runs.evaluation import evaluate as measure
     from workbench.runs.evaluation import in_words
@@ -188,7 +188,7 @@ def _task(args: argparse.Namespace) -> "Task":
 
 
 def app(args: argparse.Namespace) -> None:
-    """Open the page."""
+    """Open the web page."""
     from streamlit.web import bootstrap
 
     page = Path(__file__).with_name("streamlit_app.py")
@@ -211,7 +211,7 @@ def _plug(modules: Sequence[str]) -> None:
 
 
 def _settings(changes: Sequence[str]) -> dict[str, Any]:
-    """Options from `k=v`, as YAML reads their values."""
+    """Parse options of the form `k=v`, with values as YAML."""
     from workbench.settings.plain_yaml import parse_yaml
 
     settings = {}
@@ -224,7 +224,7 @@ def _settings(changes: Sequence[str]) -> dict[str, Any]:
 
 
 def _edits(path: Path | None) -> Sequence[Any]:
-    """Edits from a JSON or YAML file."""
+    """Read edits from a JSON or YAML file."""
     if path is None:
         return ()
     from workbench.edits import parse_edits
@@ -242,7 +242,7 @@ def _device(wanted: str | None) -> str:
 
 @contextmanager
 def _saying(what: str) -> Iterator[None]:
-    """Say on stderr what is being done, once that takes longer than a moment."""
+    """Print to stderr what is being done, if it takes longer than `MOMENT`."""
     timer = threading.Timer(MOMENT, lambda: print(what, file=sys.stderr, flush=True))
     timer.daemon = True
     timer.start()
@@ -253,14 +253,14 @@ def _saying(what: str) -> Iterator[None]:
 
 
 def _shortened(sentence: str) -> str:
-    """A sentence without most of what it quotes, where that is very long."""
+    """Shorten a message of more than `LONGEST` characters by cutting out its middle."""
     if len(sentence) <= LONGEST:
         return sentence
     return f"{sentence[: LONGEST // 2]} … {sentence[-LONGEST // 2 :]}"
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The command line, without anything behind it loaded."""
+    """Build the command-line parser without importing what the verbs need."""
     parser = argparse.ArgumentParser(
         prog="workbench",
         description="Train looped transformers and take them apart.",
@@ -338,14 +338,14 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one verb; returns one of `EXIT_CODES`."""
+    """Run one verb and return one of `EXIT_CODES`."""
     args = build_parser().parse_args(argv)
     try:
         with _saying(f"workbench {args.verb}: {WORK.get(args.verb, 'working')} …"):
             _plug(args.plugin)
             args.run_verb(args)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, `head` for one, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:

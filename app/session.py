@@ -1,8 +1,9 @@
-"""What the page keeps: runs, weights and results. Nothing is cached anywhere else.
+"""The page's caches of runs, weights and results. Nothing is cached anywhere else.
 
-Weights are shared by all sessions and never run. Every computation works on a twin of its own,
-which shares the weights and has hooks and a clock of its own, so that nobody sees another's edits
-and nobody waits. Results are kept by plain values alone: who asks the same gets the same numbers.
+All sessions share the loaded models, which are never run themselves. Every computation uses its own
+twin, which shares the weights but has its own hooks and loop clock, so that users do not see each
+other's edits and do not wait for each other. The cache keys of results are plain values only: the
+same request gives the same numbers.
 """
 
 from collections.abc import Mapping
@@ -29,7 +30,7 @@ from workbench.tasks.worded.problem import Problem
 
 @dataclass(frozen=True)
 class Chosen:
-    """A run by its name and folder, and the device it is to work on."""
+    """A run's name and folder, and the device to run it on."""
 
     name: str
     path: str
@@ -37,13 +38,13 @@ class Chosen:
 
     @property
     def saved_at(self) -> int:
-        """When its weights were last written."""
+        """Time at which the run's weights were last written, in nanoseconds."""
         steps = sorted(Path(self.path, "steps").glob("*.safetensors"), key=_written)
         return max(map(_written, [Path(self.path, "recipe.yaml"), self._final, *steps[-1:]]))
 
     @property
     def measured_at(self) -> int:
-        """When its history was last written."""
+        """Time at which the run's history was last written, in nanoseconds."""
         return _written(Path(self.path, "history.jsonl"))
 
     @property
@@ -52,27 +53,27 @@ class Chosen:
 
 
 def analysed(name: str, chosen: Chosen, *, step: int | None = None, **options: Any) -> Analysed:
-    """One analysis of one run; options are those of `analyse`."""
+    """Run one analysis on one run; options are those of `analyse`."""
     where = (chosen.path, chosen.saved_at, chosen.device)
     return _analysed(name, *where, step, _patched(options), options)
 
 
 def of_training(name: str, chosen: Chosen) -> Analysed:
-    """One analysis of a run's history."""
+    """Run one analysis on a run's history."""
     where = (chosen.path, chosen.saved_at, chosen.device)
     return _of_training(name, *where, chosen.measured_at)
 
 
 def run_of(chosen: Chosen) -> Run:
-    """The run, for its task and recipe; its model is not to be run."""
+    """Return the run, for its task and recipe; its model must not be run."""
     return _run(chosen.path, chosen.saved_at, chosen.device)
 
 
 def facts(chosen: Chosen, question: str) -> dict[str, Any]:
-    """What the task knows of a typed question: answer, bridges, hops; and how long it is.
+    """Return a typed question's answer, bridges, hops and number of positions.
 
     Raises:
-        ValueError: It is no question of the task.
+        ValueError: The text is not a question of the task.
     """
     task = run_of(chosen).task
     rows = task.question(question)
@@ -82,23 +83,23 @@ def facts(chosen: Chosen, question: str) -> dict[str, Any]:
 def items(
     chosen: Chosen, level: int, loop: int, split: str, n: int, **options: Any
 ) -> list[dict[str, Any]]:
-    """Questions of one difficulty, with what one loop, numbered from 0, answers."""
+    """Return questions of one difficulty with the answers of one loop, numbered from 0."""
     task = run_of(chosen).task
     found = analysed("answers", chosen, split=split, n=n, **options).result
     return of_cell(task, task.batch(split, n), cast(Answers, found), level, loop)
 
 
 def has_words(chosen: Chosen) -> bool:
-    """Whether a run answers with a word of its vocabulary; else it says yes or no."""
+    """Return whether a run answers with a word of its vocabulary, rather than with yes or no."""
     return run_of(chosen).task.readout == "vocabulary"
 
 
 def traits(path: str) -> dict[str, str]:
-    """What a run recurs over, and how its task is put, from its recipe; none if unreadable."""
+    """Return recurrence, perception and readout from a run's recipe; empty if unreadable."""
     try:
         recipe = load_recipe(Path(path, "recipe.yaml"))
         task, family = TASKS[recipe.task["name"]], FAMILIES[recipe.model["family"]]
-    except Exception:  # the list of runs says what is wrong with it
+    except Exception:  # the list of runs shows the error
         return {}
     return {
         "recurrence": f"{family.kind.unit}s",
@@ -108,52 +109,52 @@ def traits(path: str) -> dict[str, str]:
 
 
 def thinks(chosen: Chosen) -> bool:
-    """Whether a run's model thinks between words rather than loops."""
+    """Return whether a run's model thinks between words rather than loops."""
     return traits(chosen.path).get("recurrence") == "thoughts"
 
 
 def problem(chosen: Chosen, question: str) -> Problem:
-    """A typed question of a run that thinks, with steps and answer.
+    """Return a typed question for a run that thinks, with steps and answer.
 
     Raises:
-        ValueError: It is no question of the task.
+        ValueError: The text is not a question of the task.
     """
     return worded_task(run_of(chosen).task).typed(question)
 
 
 def layout(chosen: Chosen) -> Layout:
-    """How a run that thinks was asked at the end of its training."""
+    """Return the layout that a run that thinks had at the end of its training."""
     return worded_task(run_of(chosen).task).layout
 
 
 def n_thoughts(chosen: Chosen, question: str, thoughts: int | None) -> int:
-    """How many thoughts a question is given; `thoughts` is None for as many as in training."""
+    """Return a question's number of thoughts; `thoughts` is None for as many as in training."""
     asked = layout(chosen)
     if thoughts is not None:
         asked = asked.with_fillers(thoughts)
     try:
         return asked.fillers_of(len(problem(chosen, question).steps))
-    except ValueError:  # no question; the view says why
+    except ValueError:  # not a question; the view shows the error
         return asked.n_fillers
 
 
 def answer_in(chosen: Chosen, said: str) -> str:
-    """The answer in what a run that thinks says."""
+    """Return the answer in the output of a run that thinks."""
     return worded_task(run_of(chosen).task).answer_in(said)
 
 
 def has_gates(chosen: Chosen) -> bool:
-    """Whether a run that thinks has a stream with gates."""
+    """Return whether a run that thinks has a stream with gates."""
     return "recurrence.hook_stream" in run_of(chosen).model.hook_dict
 
 
 def draw(chosen: Chosen, split: str, seed: int) -> str:
-    """A question of a split."""
+    """Draw a question from a split."""
     return run_of(chosen).task.draw(split, seed)
 
 
 def line(path: str) -> dict[str, Any]:
-    """A run in one line of a table; of one that cannot be read, why."""
+    """Return a run as one row of a table; for an unreadable run, the row gives the error."""
     try:
         return overview(load_run(path))
     except Exception as error:  # one bad run must not hide the others
@@ -161,7 +162,7 @@ def line(path: str) -> dict[str, Any]:
 
 
 def is_training(chosen: Chosen) -> bool:
-    """Whether measurements of the run may still come in."""
+    """Return whether measurements of the run may still come in."""
     return state(run_of(chosen)) == "in training"
 
 
@@ -193,14 +194,14 @@ def _analysed(
 
 @st.cache_data(max_entries=64, show_spinner="Computing")
 def _of_training(name: str, path: str, saved_at: int, device: str, measured_at: int) -> Analysed:
-    return analyse(name, _run(path, saved_at, device))  # its history is read anew, its task is not
+    return analyse(name, _run(path, saved_at, device))  # rereads the history, but not the task
 
 
 def _patched(options: Mapping[str, Any]) -> dict[str, str]:
-    """The runs that the edits patch from, with hashes of their weights; none if one is wrong."""
+    """Return the runs that edits patch from, with hashes of their weights; empty on an error."""
     try:
         return patched_from(parse_edits(list(options.get("edits") or ())))
-    except ValueError:  # the analysis says what is wrong
+    except ValueError:  # the analysis reports the error
         return {}
 
 

@@ -1,4 +1,4 @@
-"""The page: `streamlit run app`."""
+"""Entry point of the web page: `streamlit run app`."""
 
 import streamlit as st
 

@@ -1,1 +1,1 @@
-"""How fast the workbench is, always beside a peer or a bare twin timed in the same run."""
+"""Speed of the workbench, compared with a peer or a bare twin that is timed in the same run."""

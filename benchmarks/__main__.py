@@ -20,7 +20,7 @@ LIBRARIES = ("torch", "transformer-lens", "x-transformers")
 
 
 def main() -> int:
-    """Measure what is asked for, on one thread."""
+    """Run the selected benchmarks on one thread."""
     names = "\n".join(f"  {name:<12} {about}" for name, about in BENCHMARKS.items())
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
@@ -36,7 +36,7 @@ def main() -> int:
 
     from benchmarks.row import table
 
-    warnings.simplefilter("ignore")  # the peers' own, at every construction
+    warnings.simplefilter("ignore")  # the peers warn at every construction
     torch.set_num_threads(1)
     rows = []
     for name in [args.only] if args.only else BENCHMARKS:

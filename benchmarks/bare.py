@@ -1,14 +1,14 @@
-"""The bare twin: a model's own code with everything that makes it hookable taken out.
+"""The bare twin: a model's own code without everything that makes it hookable.
 
-The source of each class is parsed, and from it are removed
+The source of each class is parsed, and these calls are replaced:
 
-    self.hook_anything(x)   → x             no HookPoint is called, or even looked up
-    is_heard(...)           → False         nothing asks whether one is heard
+    self.hook_anything(x)   → x             no HookPoint is called or even looked up
+    is_heard(...)           → False         no check for attached hooks
     self.clock.ticks(n)     → range(n)      no loop clock runs
-    self._note_valid(...)   → None          nothing is noted for a cache
+    self._note_valid(...)   → None          nothing is recorded for a cache
 
-so that the twin computes what the model computes, through the same modules and the same weights,
-and keeps doing so when the model's code changes.
+The twin therefore computes what the model computes, with the same modules and weights, and it
+stays up to date when the model's code changes.
 """
 
 import ast
@@ -25,7 +25,7 @@ Model = TypeVar("Model", bound=nn.Module)
 
 
 class Strip(ast.NodeTransformer):
-    """Takes hook points, the questions about them and the clock out of a syntax tree."""
+    """Syntax-tree transformer that removes hook points, checks for hooks, and the clock."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -42,7 +42,7 @@ class Strip(ast.NodeTransformer):
 
 
 def bare_twin(model: Model) -> Model:
-    """A copy of the model, sharing its weights, that no hook can hear."""
+    """Return a copy of the model that shares its weights but fires no hooks."""
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     twin = copy.deepcopy(model, shared)
     stripped: dict[type, type] = {}
@@ -54,7 +54,7 @@ def bare_twin(model: Model) -> Model:
 
 
 def _strip(kind: type) -> type:
-    """A subclass in which every method that has to do with hooks is rewritten without them."""
+    """Return a subclass in which every method that uses hooks is rewritten without them."""
     methods: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
         if base.__module__.startswith("workbench."):
@@ -63,13 +63,13 @@ def _strip(kind: type) -> type:
 
 
 def _rewrite(method: Any) -> Any:
-    """The method without hooks, or None if it has nothing to do with them."""
+    """Return the method without hooks, or None if it does not use any."""
     source = ast.parse(textwrap.dedent(inspect.getsource(method)))
     tree = Strip().visit(copy.deepcopy(source))
     if ast.dump(tree) == ast.dump(source):
         return None
     (definition,) = tree.body
-    definition.decorator_list = []  # under pytest a type check; it would be part of the time
+    definition.decorator_list = []  # under pytest, a type check that would add to the time
     scope: dict[str, Any] = {}
     code = compile(ast.fix_missing_locations(tree), inspect.getfile(method), "exec")
     exec(code, inspect.unwrap(method).__globals__, scope)

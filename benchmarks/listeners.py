@@ -1,4 +1,4 @@
-"""What hook points cost: unheard against a bare twin, and heard by a cache against unheard."""
+"""Cost of hook points: with no hooks against a bare twin, and with a cache against no hooks."""
 
 from collections.abc import Callable, Iterator
 
@@ -17,7 +17,7 @@ LOOPS = (1, 4, 12)
 BATCHES = {"one question": 1, "512 questions": 512}
 MODEL = {
     "family": "discoloop",
-    "d_vocab": 121,  # 50 entities in each of two graphs, 20 relations, a pad
+    "d_vocab": 121,  # 50 entities in each of two graphs, 20 relations, one pad token
     "n_ctx": 3,
     "d_model": 128,
     "n_heads": 4,
@@ -27,7 +27,7 @@ MODEL = {
 
 
 def measure() -> Iterator[Row]:
-    """All rows on hook points."""
+    """Measure all rows on hook points."""
     torch.manual_seed(0)
     model = build_model(model_config(MODEL)).eval()
     assert isinstance(model, DiscoLoop)
@@ -43,8 +43,8 @@ def _rows(model: DiscoLoop, tokens: Tensor, n_loops: int, case: str) -> list[Row
     kept: dict[str, LoopCache] = {}
 
     def cache(names: str | None) -> None:
-        # The last cache lives until the next is made, as in a notebook; else the allocator
-        # returns its memory to the system, and the next pays for having it mapped anew
+        # Keep the last cache until the next one is made, as in a notebook. Otherwise the allocator
+        # returns its memory to the system, and the next cache pays for mapping it again
         _, kept[str(names)] = model.run_with_cache(tokens, n_loops=n_loops, names_filter=names)
 
     contenders: dict[str, Callable[[], object]] = {

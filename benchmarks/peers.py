@@ -1,8 +1,8 @@
-"""The same two-layer transformer three times: ours, x-transformers' and TransformerLens's.
+"""The same two-layer transformer from three libraries: ours, x-transformers and TransformerLens.
 
-All three have learned positions, LayerNorm before each part and at the end, GELU, an MLP of four
-times the width, and an unembedding of its own with a bias; all compute logits at every position.
-x-transformers has no biases in attention and its norms, which is a little less work than ours.
+All three have learned positions, LayerNorm before each sublayer and at the end, GELU, an MLP of
+four times the width, and an untied unembedding with a bias; all compute logits at every position.
+x-transformers has no biases in attention and norms, which is slightly less work than ours.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,23 +14,23 @@ from torch import Tensor, nn
 
 from workbench.models import build_model, model_config
 
-D_VOCAB = 1_051  # of the two-hop task at the paper's size
+D_VOCAB = 1_051  # vocabulary of the two-hop task at the paper's size
 N_LAYERS = 2
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the contenders have in common, and the batch they are given."""
+    """Sizes shared by all contenders: the model and the batch."""
 
     d_model: int
     n_heads: int
     n_batch: int
     n_pos: int
-    answer_alone: bool  # the loss is taken at the last position; elsewise at all of them
+    answer_alone: bool  # loss at the last position only; otherwise at all positions
 
 
 def ours(shape: Shape) -> nn.Module:
-    """A transformer of the workbench: one loop, no recurrence."""
+    """Build a transformer of the workbench: one loop, no recurrence."""
     return build_model(
         model_config(
             {
@@ -50,7 +50,7 @@ def ours(shape: Shape) -> nn.Module:
 
 
 def x_transformers(shape: Shape) -> nn.Module:
-    """Its decoder as its README sets it up, with `attn_flash=True` as that recommends."""
+    """Build a decoder as in the README of x-transformers, which recommends `attn_flash=True`."""
     from x_transformers import Decoder, TransformerWrapper
 
     layers = Decoder(
@@ -64,12 +64,12 @@ def x_transformers(shape: Shape) -> nn.Module:
         num_tokens=D_VOCAB,
         max_seq_len=shape.n_pos,
         attn_layers=layers,
-        to_logits=nn.Linear(shape.d_model, D_VOCAB),  # its own has no bias
+        to_logits=nn.Linear(shape.d_model, D_VOCAB),  # the default has no bias
     )
 
 
 def transformer_lens(shape: Shape) -> nn.Module:
-    """The bridge that `boot_native` builds, TransformerLens 4's way to a model of one's own."""
+    """Build a bridge with `boot_native`, TransformerLens 4's way to define a custom model."""
     from transformer_lens import TransformerBridge, TransformerBridgeConfig
 
     return TransformerBridge.boot_native(
@@ -97,7 +97,7 @@ CONTENDERS: dict[str, Callable[[Shape], nn.Module]] = {
 
 
 def training_steps(shape: Shape) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Each contender's training step on the same batch: forward, backward, fused AdamW."""
+    """Yield each contender's training step on the same batch: forward, backward, fused AdamW."""
     torch.manual_seed(0)
     tokens = torch.randint(D_VOCAB, (shape.n_batch, shape.n_pos))
     targets = torch.randint(D_VOCAB, (shape.n_batch, 1 if shape.answer_alone else shape.n_pos))

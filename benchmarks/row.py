@@ -1,4 +1,4 @@
-"""One line of the table: a number, what it should be, and what it was made from."""
+"""Rows of the benchmark table: a measured number, its target, and the times behind it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -10,20 +10,20 @@ from benchmarks.timing import Seconds, ratio
 
 @dataclass(frozen=True)
 class Row:
-    """A measured number and its target."""
+    """One row of the table: a measured number and its target."""
 
     benchmark: str
     case: str
     value: float
     unit: Literal["x", "s", "%"]
-    target: float | None  # None: stated, not judged
+    target: float | None  # None: reported without a verdict
     better: Literal["below", "above"] = "below"
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """Median seconds of each contender, for scale; the value is no quotient of these."""
+    """Median seconds of each contender, for scale; `value` is not the ratio of these medians."""
 
     @property
     def met(self) -> bool:
-        """Whether the target is met; true without one."""
+        """Whether the target is met; true if there is none."""
         if self.target is None:
             return True
         if self.better == "below":
@@ -31,11 +31,11 @@ class Row:
         return self.value >= self.target
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as plain data, with its verdict."""
+        """Return the row as plain data, with its verdict."""
         return asdict(self) | {"met": self.met}
 
     def cells(self) -> list[str]:
-        """The row as text, for the table."""
+        """Return the cells of the row as text, for the table."""
         sign = "≤" if self.better == "below" else "≥"
         target = "none" if self.target is None else f"{sign} {self.target:g}"
         times = ", ".join(f"{name} {_short(taken)}" for name, taken in self.seconds.items())
@@ -49,7 +49,7 @@ HEAD = ["benchmark", "case", "value", "unit", "target", "verdict", "median times
 def ratio_row(
     benchmark: str, case: str, seconds: Seconds, ours: str, peers: list[str], target: float
 ) -> Row:
-    """Our time through the fastest peer's, where the fastest is that of the whole run."""
+    """Build a row of our time over the fastest peer's (the one with the lowest median overall)."""
     peer = min(peers, key=lambda name: median(seconds[name]))
     value = ratio(seconds[ours], seconds[peer])
     times = {name: median(taken) for name, taken in seconds.items()}
@@ -57,7 +57,7 @@ def ratio_row(
 
 
 def table(rows: list[Row]) -> str:
-    """The rows in Markdown, columns aligned."""
+    """Format the rows as a Markdown table with aligned columns."""
     lines = [HEAD, *(row.cells() for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEAD))]
     lines.insert(1, ["-" * width for width in widths])

@@ -1,4 +1,4 @@
-"""What one waits for before anything happens: the command's help, and the task's data."""
+"""Startup time: the command's help, and building a task's data."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ HELP = "import sys; sys.argv = ['workbench', '--help']; from workbench.cli impor
 
 
 def measure() -> Iterator[Row]:
-    """Wall seconds of a fresh process and of building the data."""
+    """Measure wall-clock seconds of a fresh process and of building the data."""
     python, command, data = [], [], []
     for seed in range(ROUNDS):
         python.append(_process("pass"))

@@ -1,4 +1,4 @@
-"""Thoughts with the cache of keys and values against one full forward a thought."""
+"""Thoughts with a key-value cache against one full forward pass per thought."""
 
 from collections.abc import Callable, Iterator
 
@@ -27,12 +27,12 @@ SHAPE = dict(
     latent_token=50_257,
 )
 PROMPT, THOUGHTS, ANSWER, ROWS = 128, 6, 16, 8
-NEW = 32  # tokens that are generated
-ROUNDS = 3  # a full forward a thought takes seconds
+NEW = 32  # tokens to generate
+ROUNDS = 3  # few, because a full forward pass per thought takes seconds
 
 
 def measure() -> Iterator[Row]:
-    """A training step, and generation."""
+    """Measure a training step and generation."""
     torch.manual_seed(0)
     model = build_model(model_config(SHAPE))
     model = thought_model(model)
@@ -42,7 +42,7 @@ def measure() -> Iterator[Row]:
     seconds = interleave(dict(_steps(model, words)), ROUNDS, warm_up=1)
     name = "training step / full forward a thought"
     yield ratio_row(name, case, seconds, "cache", ["recomputed"], target=1 / 3)
-    # Recomputing takes minutes: one round, whose first calls were the warm-up
+    # Recomputing takes minutes, so one round; the calls that gauge the speed warm up
     contenders = dict(_speeches(model, words[:, : PROMPT + THOUGHTS]))
     seconds = interleave(contenders, rounds=1, warm_up=0)
     name = f"generating {NEW} tokens / recomputing"
@@ -50,7 +50,7 @@ def measure() -> Iterator[Row]:
 
 
 def _steps(model: ThoughtModel, words: torch.Tensor) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Forward, backward and update, logits where the answer is said."""
+    """Yield training steps (forward, backward, update) with logits at the answer positions only."""
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
     at = torch.arange(PROMPT + THOUGHTS - 1, words.shape[1] - 1).expand(ROWS, -1)
     wanted = words[:, PROMPT + THOUGHTS :]
@@ -68,6 +68,6 @@ def _steps(model: ThoughtModel, words: torch.Tensor) -> Iterator[tuple[str, Call
 def _speeches(
     model: ThoughtModel, prompt: torch.Tensor
 ) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Greedy generation after the thoughts."""
+    """Yield greedy generation after the thoughts, with and without the cache."""
     yield "cache", lambda: model.generate(prompt, NEW)
     yield "recomputed", lambda: model.generate(prompt, NEW, recompute=True)

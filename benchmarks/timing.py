@@ -1,25 +1,25 @@
-"""Time contenders side by side: on a shared machine only a ratio within one moment means much."""
+"""Side-by-side timing: on a shared machine, only ratios of simultaneous times mean much."""
 
 from collections.abc import Callable, Mapping
 from statistics import median
 from time import process_time
 
 ROUNDS = 7
-SECONDS = 0.2  # that one round spends on each contender; at least three calls each
-SLOW = 2.0  # seconds above which one call a round is enough
-WARM_UP = 3  # calls of each contender before anything is timed
+SECONDS = 0.2  # time of the slowest contender in one round; at least three calls each
+SLOW = 2.0  # seconds per call from which one call per round is enough
+WARM_UP = 3  # untimed calls of each contender at the start
 
-Seconds = dict[str, list[float]]  # by contender, one number a round
+Seconds = dict[str, list[float]]  # by contender, one number per round
 
 
 def interleave(
     contenders: Mapping[str, Callable[[], object]], rounds: int = ROUNDS, warm_up: int = WARM_UP
 ) -> Seconds:
-    """Processor time of a call: for each round, the median of calls that take turns.
+    """Return the processor time of a call: for each contender and round, the median of its calls.
 
-    The contenders alternate call by call, so that other jobs on the machine slow all alike.
-    Processor time does not count the moments in which another job had the core; as torch runs on
-    one thread here, it is the wall time of an idle machine.
+    The contenders alternate call by call, so that other jobs on the machine slow all of them alike.
+    Processor time excludes the moments in which another job had the core. Because torch runs on one
+    thread here, it equals the wall-clock time of an idle machine.
     """
     for run in contenders.values():
         for _ in range(warm_up):
@@ -38,7 +38,7 @@ def interleave(
 
 
 def ratio(ours: list[float], theirs: list[float]) -> float:
-    """Median over the rounds of our time through theirs in the same round."""
+    """Return the median over rounds of our time divided by theirs in the same round."""
     return median(a / b for a, b in zip(ours, theirs, strict=True))
 
 

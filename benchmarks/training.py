@@ -6,12 +6,12 @@ from benchmarks.peers import Shape, training_steps
 from benchmarks.row import Row, ratio_row
 from benchmarks.timing import interleave
 
-HEADS = {64: 2, 128: 4, 512: 8}  # by width
+HEADS = {64: 2, 128: 4, 512: 8}  # width: number of heads
 PEERS = ["x-transformers", "transformer-lens"]
 
 
 def measure() -> Iterator[Row]:
-    """One row for each width and kind of batch."""
+    """Measure one row for each width and kind of batch."""
     for d_model, n_heads in HEADS.items():
         for case, shape in (
             ("512 questions of 3 tokens", Shape(d_model, n_heads, 512, 3, answer_alone=True)),

@@ -1,12 +1,12 @@
-"""Whether a small run spends its time on arithmetic: two shares of the trainer's step.
+"""Whether a small run spends its time on arithmetic: two shares of the time of a training step.
 
-The utilisation: the matrix products of a step, forward and backward, are noted with their sizes,
-and the same products are made on their own, in turns with the step. Their share of its time is
+Utilisation: the sizes of a step's matrix products, forward and backward, are recorded. The same
+products are then run on their own, alternating with the step. Their share of the step's time is
 FLOPs / (step time × the rate that this machine reaches on products of these sizes). Attention's
 own products are not counted: on three positions they are under 1 %.
 
-The time that grows with the rows: a step on four times the rows shows it; the rest is what Python,
-dispatch and optimiser cost whatever the batch.
+Time that grows with the rows: it is measured by a step on four times the rows. The rest of the time
+is spent on Python, dispatch and the optimiser, whatever the batch.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ Sizes = tuple[int, int, int]  # rows, inner, columns
 
 
 class Products(TorchDispatchMode):
-    """Counts the matrix products made while it is open, by size."""
+    """Dispatch mode that counts the matrix products run inside it, by size."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Products(TorchDispatchMode):
 
 
 def measure() -> Iterator[Row]:
-    """Two rows on the small recipe."""
+    """Measure both shares on the small recipe."""
     step, large = _step(ROWS), _step(4 * ROWS)
     with Products() as products:
         step()
@@ -66,7 +66,7 @@ def measure() -> Iterator[Row]:
 
 
 def _step(n_rows: int) -> Callable[[], None]:
-    """The trainer's step on the small recipe, with `n_rows` questions a batch."""
+    """Return the trainer's step on the small recipe, with `n_rows` questions per batch."""
     recipe = load_recipe(RECIPE, [f"training.batch_size={n_rows}"])
     trainer = Trainer(recipe, Path("never-written"), quiet=True)
     numbers = count()

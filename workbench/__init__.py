@@ -1,6 +1,6 @@
 """A workbench for latent-recurrent transformers: train them, hook them, take them apart.
 
-Names below are loaded when they are first used, so that importing the package costs nothing.
+The names below are loaded on first use, so importing the package is almost free.
 """
 
 from importlib import import_module

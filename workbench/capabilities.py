@@ -1,9 +1,11 @@
-"""What an analysis or an edit may ask of a model, as protocols.
+"""Protocols for the capabilities that an analysis or an edit can require of a model.
 
-Our own models that loop have all but `CanThink`, and those that think have that one. A model of
-somebody else's may have fewer; it is then used by whatever needs no more than it has.
+This project's looped models implement all of them except `CanThink`; its thought models implement
+`CanThink`. A third-party model may implement fewer. It then works with every analysis and edit
+that requires only those.
 
-All members are methods, properties or plain attributes: Python looks no further for them.
+All members are methods, properties or plain attributes, because a runtime protocol check looks
+for nothing else.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class CanRecord(Protocol):
-    """Runs questions and records its places, loop by loop."""
+    """A model that runs questions and records its hooks, loop by loop."""
 
     @property
     def cfg(self) -> Any: ...
@@ -52,7 +54,7 @@ class CanRecord(Protocol):
 
 @runtime_checkable
 class CanLoop(CanRecord, Protocol):
-    """Runs a number of loops and can be read after each."""
+    """A model that runs a number of loops and has a readout after each."""
 
     @property
     def n_loops(self) -> int: ...
@@ -63,14 +65,14 @@ class CanLoop(CanRecord, Protocol):
 
 @runtime_checkable
 class CanIterate(CanLoop, Protocol):
-    """Can run one loop alone, from any state."""
+    """A model that can run a single loop from any state."""
 
     def iterate(self, said: Tensor, loop: int, **inputs: Any) -> Tensor: ...
 
 
 @runtime_checkable
 class CanDecode(CanLoop, Protocol):
-    """Has a vocabulary: a state decodes to words, and words have embeddings."""
+    """A model with a vocabulary: states decode to words, and words have embeddings."""
 
     @property
     def W_E(self) -> Float[Tensor, "d_vocab d_model"]: ...
@@ -80,7 +82,7 @@ class CanDecode(CanLoop, Protocol):
 
 @runtime_checkable
 class CanThink(CanRecord, Protocol):
-    """Feeds states back as inputs and answers in words."""
+    """A model that feeds states back as inputs and answers in words."""
 
     @property
     def W_E(self) -> Float[Tensor, "d_vocab d_model"]: ...
@@ -96,9 +98,9 @@ NEEDED: dict[type, str] = {
     CanLoop: "loops",
     CanRecord: "places that are recorded by loop",
 }
-"""What each stands for in an error's sentence."""
+"""The words for each capability in error messages."""
 
 
 def has(model: object, capability: type) -> bool:
-    """Whether a model has all members of a capability."""
+    """Return whether a model has all members of a capability."""
     return isinstance(model, capability)

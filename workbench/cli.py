@@ -1,4 +1,7 @@
-"""The `workbench` command, looked up by its name, for it stands above this package."""
+"""The `workbench` command.
+
+`app` sits above this package in the layering, so it is imported by name.
+"""
 
 import sys
 from importlib import import_module

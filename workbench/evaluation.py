@@ -1,4 +1,4 @@
-"""Another name of `workbench.runs.evaluation`, kept for programs that import it."""
+"""Alias of `workbench.runs.evaluation`, kept for programs that import it by this name."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Another name of `workbench.settings.files`, kept for programs that import it."""
+"""Alias of `workbench.settings.files`, kept for programs that import it by this name."""
 
 import sys
 

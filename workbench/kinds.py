@@ -1,8 +1,9 @@
-"""Loops and thoughts: the one file that tells the two kinds of recurrence apart.
+"""Loops and thoughts: the only file that distinguishes the two kinds of recurrence.
 
-A model and a task have a `kind`, `LOOPS` or `THOUGHTS`. It holds what is counted and does what
-differs: how rows are answered, taught and planned. Code that works for one kind only narrows a
-model, task or batch with the functions at the end, which refuse the other kind in a sentence.
+Every model and every task has a `kind`, `LOOPS` or `THOUGHTS`. The kind names the unit that is
+counted and implements everything that differs: evaluation, training and planning. Code that works
+for one kind only narrows a model, task or batch with the functions at the end of this file. They
+raise a ConfigError for the other kind.
 """
 
 from abc import ABC, abstractmethod
@@ -30,23 +31,23 @@ if TYPE_CHECKING:
 
 
 class Kind(ABC):
-    """What differs between models that loop and models that think."""
+    """Everything that differs between models that loop and models that think."""
 
     unit: ClassVar[str]
-    """What is counted: loop or thought."""
+    """The unit that is counted: `loop` or `thought`."""
     verb: ClassVar[str]
-    """What such a model does."""
+    """The verb for models of this kind in error messages: `loop` or `think`."""
     option: ClassVar[str]
-    """The command line's option for another number of them."""
+    """The command-line option that changes the number of loops or thoughts."""
     in_passes: ClassVar[bool]
-    """Whether each position runs in one pass only, so that places of the sequence have no loops."""
+    """Whether each position runs in one pass only; hooks on the sequence then have no loop axis."""
 
     @abstractmethod
     def check_number(self, model: "CanRecord", n_loops: int | None, thoughts: int | None) -> None:
-        """Refuse a number of loops or thoughts that the model cannot run.
+        """Check that the model can run the given number of loops or thoughts.
 
         Raises:
-            ConfigError: It is a number of the other kind, or out of range.
+            ConfigError: The number is of the other kind, or out of range.
         """
 
     @abstractmethod
@@ -62,7 +63,7 @@ class Kind(ABC):
         n: int | None,
         seed: int,
     ) -> dict[str, Any]:
-        """Measure accuracy after each loop or thought; fields of `evaluate`'s object."""
+        """Measure accuracy after each loop or thought; return fields for `evaluate`'s result."""
 
     @abstractmethod
     def lessons(
@@ -73,31 +74,31 @@ class Kind(ABC):
         prepared: Callable[..., Tensor],
         seed: int,
     ) -> "Lessons":
-        """Return the batches that training shows, and their loss."""
+        """Return the object that makes the training batches and computes their loss."""
 
     @abstractmethod
     def amount(
         self, cfg: "TrainingConfig", task: "Task", model: "LatentModel", seed: int
     ) -> "Amount":
-        """Estimate what training by a recipe takes."""
+        """Estimate the cost of training with this config."""
 
     @abstractmethod
     def asked(self, task: "Task", n_loops: int | None, thoughts: int | None) -> "Task":
-        """Return the task with its questions laid out for another number of thoughts."""
+        """Return the task with its questions laid out for the given number of thoughts."""
 
     @abstractmethod
     def most_thoughts(self, model: "CanRecord", batch: "Batch") -> int:
-        """Count the thoughts of the batch's row that has most; 0 for models that loop."""
+        """Return the largest number of thoughts in any row of the batch; 0 for models that loop."""
 
     @abstractmethod
     def trained_loops(self, run: "Run") -> int | None:
-        """Return how many loops the run was trained with; None for models that think."""
+        """Return the number of loops that the run was trained with; None for models that think."""
 
     def refuse_other(self, n_loops: int | None, thoughts: int | None) -> None:
-        """Refuse a number of the other kind.
+        """Check that no number of the other kind is given.
 
         Raises:
-            ConfigError: One is given.
+            ConfigError: A number of the other kind is given.
         """
         given = {LOOPS.option: n_loops, THOUGHTS.option: thoughts}
         other = THOUGHTS if self is LOOPS else LOOPS
@@ -108,7 +109,7 @@ class Kind(ABC):
 
 
 class Loops(Kind):
-    """Depth recurrence: the same blocks again and again on the same positions."""
+    """Depth recurrence: the same blocks run repeatedly on the same positions."""
 
     unit, verb, option, in_passes = "loop", "loop", "--loops", False
 
@@ -165,7 +166,7 @@ class Loops(Kind):
 
 
 class Thoughts(Kind):
-    """Thought recurrence: a state of the last layer becomes the input at the next position."""
+    """Thought recurrence: a last-layer state becomes the input at the next position."""
 
     unit, verb, option, in_passes = "thought", "think", "--thoughts", True
 
@@ -229,7 +230,7 @@ LOOPS, THOUGHTS = Loops(), Thoughts()
 
 
 def one_of_both(loops: int | None, n_loops: int | None) -> int | None:
-    """Return the number of loops under either name.
+    """Return the number of loops, given under either name.
 
     Raises:
         ConfigError: Both are given and differ.
@@ -240,14 +241,14 @@ def one_of_both(loops: int | None, n_loops: int | None) -> int | None:
 
 
 def depth_model(model: "CanRecord", what: str = "this") -> "DepthModel":
-    """The model, as one that loops.
+    """Return the model, narrowed to a `DepthModel`.
 
     Args:
-        model: A model.
-        what: What needs it to be, as the error's sentence begins.
+        model: Any model.
+        what: What requires a model that loops; the error message begins with it.
 
     Raises:
-        ConfigError: It thinks.
+        ConfigError: The model does not loop.
     """
     from workbench.models.loops.depth import DepthModel
 
@@ -257,14 +258,14 @@ def depth_model(model: "CanRecord", what: str = "this") -> "DepthModel":
 
 
 def thought_model(model: "CanRecord", what: str = "this") -> "ThoughtModel":
-    """The model, as one that thinks.
+    """Return the model, narrowed to a `ThoughtModel`.
 
     Args:
-        model: A model.
-        what: What needs it to be, as the error's sentence begins.
+        model: Any model.
+        what: What requires a model that thinks; the error message begins with it.
 
     Raises:
-        ConfigError: It loops.
+        ConfigError: The model does not think.
     """
     from workbench.models.thoughts.thought import ThoughtModel
 
@@ -274,10 +275,10 @@ def thought_model(model: "CanRecord", what: str = "this") -> "ThoughtModel":
 
 
 def worded_task(task: "Task") -> "WordedTask":
-    """The task, as one of questions in words whose answers are generated.
+    """Return the task, narrowed to one whose answers are generated in words.
 
     Raises:
-        ConfigError: It is another.
+        ConfigError: The task is of another type.
     """
     from workbench.tasks.worded.task import WordedTask
 
@@ -287,10 +288,10 @@ def worded_task(task: "Task") -> "WordedTask":
 
 
 def worded_batch(batch: "Batch") -> "WordedBatch":
-    """The batch, as rows of a worded task.
+    """Return the batch, narrowed to rows of a worded task.
 
     Raises:
-        ConfigError: It is of another task.
+        ConfigError: The batch comes from another task.
     """
     from workbench.tasks.worded.rows import WordedBatch
 

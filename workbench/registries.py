@@ -1,6 +1,6 @@
 """The registries of the package: `FAMILIES`, `TASKS` and `EDITS`, by name.
 
-Nothing is imported here; a name's module is when the name is first looked up.
+This module imports none of them; a name's module is imported when the name is first looked up.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Families(Registry[type["LatentModel"]]):
-    """Model classes by family."""
+    """The registry of model classes, keyed by family name."""
 
     def register_recurrence(
         self,
@@ -26,16 +26,16 @@ class Families(Registry[type["LatentModel"]]):
         config: "type[LoopedConfig] | None" = None,
         example: dict[str, Any] | None = None,
     ) -> "type[LatentModel]":
-        """Register the family of looped models with a recurrence.
+        """Register a family of looped models, given its recurrence.
 
         Args:
             name: The family's name in recipes.
             make: Builds the recurrence from the model's config.
-            config: The family's config; `LoopedConfig` by default.
-            example: Fields of the config for the conformance tests.
+            config: The family's config class; `LoopedConfig` by default.
+            example: Config fields that the conformance tests use.
 
         Raises:
-            ConfigError: There is such a family.
+            ConfigError: The family is already registered.
         """
         from workbench.models.loops.depth import DepthModel
         from workbench.settings.config import LoopedConfig
@@ -55,7 +55,7 @@ class Families(Registry[type["LatentModel"]]):
 
 
 def _homes(package: str, **modules: str) -> dict[str, str]:
-    """Modules by the names of what they register."""
+    """Map each registered name to the module that registers it."""
     return {
         name: f"{package}.{module}" for module, names in modules.items() for name in names.split()
     }

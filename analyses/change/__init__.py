@@ -1,1 +1,1 @@
-"""What a model answers when something inside is changed."""
+"""Analyses of a model's answers under interventions on its activations."""

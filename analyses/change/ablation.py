@@ -1,8 +1,8 @@
-"""Which parts of the recurrence do right answers depend on? Each is taken away at inference.
+"""Which parts of the recurrence do right answers depend on? Each is ablated at inference.
 
-A gate is shut at inference in a model that was trained with it open; what it costs is what the
-model came to rely on, not what a model trained without it would lack. For that, train with
-`model: {family: agclr, shut: [read]}` and compare the runs.
+A gate is shut at inference in a model that was trained with it open. The loss of accuracy shows
+what the trained model relies on, not what a model trained without the gate would lack. To measure
+the latter, train with `model: {family: agclr, shut: [read]}` and compare the runs.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ SHARES = {"zero": 0.0, "published": float(torch.tensor(SHUT).sigmoid())}
 
 @dataclass(frozen=True, eq=False)
 class Condition:
-    """One thing that is taken away."""
+    """One ablation, with its hooks."""
 
     group: str
     name: str
@@ -52,20 +52,20 @@ class Condition:
 
 @dataclass(frozen=True, eq=False)
 class Ablation(Result):
-    """Accuracy with something taken away, beside that of the model as it is, on the same questions.
+    """Accuracy under each ablation and of the unchanged model, on the same questions.
 
-    Two controls stand beside them. With every thought replaced by itself nothing should change.
-    And `floor` is the accuracy of always giving the commonest answer, where a split is asked.
+    There are two controls. Replacing every thought by itself should change nothing. `floor` is the
+    accuracy of always giving the commonest answer; it is None if the questions are not of a split.
     """
 
     right: Bool[Tensor, "condition question"]
     right_as_is: Bool[Tensor, " question"]
     change: Float[Tensor, "condition ends"]
-    """Accuracy with something taken away less accuracy as it is: mean, low and high of 95 %."""
+    """Accuracy under ablation minus unchanged accuracy: mean, low and high end of 95 % interval."""
     p_value: Float[Tensor, " condition"]
     """Exact and two-sided (McNemar)."""
     p_holm: Float[Tensor, " condition"]
-    """P-values that hold for all conditions together, the control left out."""
+    """P-values corrected for testing all conditions except the control (Holm)."""
     groups: tuple[str, ...]
     names: tuple[str, ...]
     floor: float | None
@@ -153,15 +153,15 @@ def ablation(
     split: str | None = None,
     shut: Literal["zero", "published"] = "zero",
 ) -> Ablation:
-    """Accuracy with each gate shut, the stream frozen, each thought taken away or exchanged.
+    """Measure accuracy with gates shut, the stream frozen, and thoughts removed or exchanged.
 
     Args:
-        model: A model that thinks; hooks that are open on it act in all conditions.
+        model: A thought model; hooks that are active on it apply in all conditions.
         batch: The questions.
-        task: Whose rules and vocabulary hold.
-        problems: The questions' problems.
-        split: Of which split they are.
-        shut: What a shut gate lets through: nothing, or as published σ(−10).
+        task: The task; it gives the scoring rules and the vocabulary.
+        problems: The problems of the questions.
+        split: Name of the questions' split.
+        shut: What a shut gate lets through: nothing, or σ(−10) as published.
 
     Raises:
         ValueError: No question has a thought.
@@ -195,7 +195,7 @@ def ablation(
 def _conditions(
     model: CanThink, values: Float[Tensor, "thought batch d_model"], share: float
 ) -> Iterator[Condition]:
-    """All that is taken away, the control first."""
+    """Yield all conditions, the control first."""
     n = len(values)
     every = list(range(n))
     yield Condition("control", "own thoughts put back", put_thoughts(values, every))
@@ -215,12 +215,12 @@ def _conditions(
 
 
 def _of_stream(n: int, share: float) -> Iterator[Condition]:
-    """Gates shut, writing ended and the stream held after some thoughts."""
+    """Yield the stream's conditions: gates shut, write frozen and stream held after k thoughts."""
     for gate in GATES:
         yield Condition("gate shut", f"{gate} shut", _shut([gate], share, range(n)))
     yield Condition("gate shut", "all gates shut", _shut(GATES, share, range(n)))
     for k in range(1, n):
-        # The paper's freeze is exact whatever a shut gate lets through; the norm still acts
+        # The paper's freeze uses exactly 0, whatever a shut gate lets through; the norm still acts
         name = f"write frozen after {_thoughts(k)}"
         yield Condition("write frozen", name, _shut(["write"], 0.0, range(k, n)))
     for k in range(1, n):
@@ -232,7 +232,7 @@ def _thoughts(n: int) -> str:
 
 
 def _shut(gates: "list[str] | tuple[str, ...]", share: float, thoughts: range) -> Hooks:
-    """Let the same small share through everywhere."""
+    """Build hooks that set some gates to one small share in all channels at some thoughts."""
 
     def hooks(rows: slice) -> list[tuple[str, HookFn | AtLoop]]:
         def put(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
@@ -244,7 +244,7 @@ def _shut(gates: "list[str] | tuple[str, ...]", share: float, thoughts: range) -
 
 
 def _held(k: int) -> Hooks:
-    """Let the stream stay as it is after k thoughts."""
+    """Build hooks that keep the stream as it is after k thoughts."""
 
     def hooks(rows: slice) -> list[tuple[str, HookFn | AtLoop]]:
         held: list[Tensor] = []

@@ -1,7 +1,7 @@
-"""What does the model answer when the bridge's state is moved by α onto an embedding?
+"""What does the model answer when the bridge's state is moved by α towards an embedding?
 
-The same edit as in `realignment`, seen in the answer of single questions: what is decoded where the
-answer is read, before and after, and the true answer's probability over α.
+The edit is that of `realignment`, applied to single questions. The result is what is decoded where
+the answer is read, before and after, and the true answer's probability over α.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 KNOWN: tuple[Target, ...] = ("decoded", "phi", "bridge")
 CONTROL = "another word (control)"
-OTHERS = 16  # words that the control of a lone question is the mean of
+OTHERS = 16  # words that a single question's control averages over
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class RealignedAnswer(Result):
     """Probabilities where the answer is read, with and without realignment."""
 
     token: Int[Tensor, "batch top"]
-    """The likeliest words before or after, the likeliest first."""
+    """The likeliest words before or after the edit, the likeliest first."""
     before: Float[Tensor, "batch top"]
     after: Float[Tensor, "batch top"]
     said_before: Int[Tensor, " batch"]
@@ -45,7 +45,7 @@ class RealignedAnswer(Result):
     curve: Float[Tensor, "target share batch"]
     """Probability of the true answer over `alphas`: decoded word, Φ, true bridge."""
     control: Float[Tensor, "share batch"]
-    """The same with the embedding of another word at equal norm, mean over such words."""
+    """The same with the embedding of another word at equal norm, averaged over such words."""
     alphas: tuple[float, ...]
     alpha: float
     scale: str
@@ -54,7 +54,7 @@ class RealignedAnswer(Result):
 
     @property
     def said(self) -> list[dict[str, str | float]]:
-        """Each question's true answer, its probability and what was said, before and after."""
+        """Each question's true answer, its probability and the model's answer, before and after."""
         return [
             {
                 "answer": self.words[int(self.answer[i])],
@@ -108,7 +108,7 @@ class RealignedAnswer(Result):
         return styled(figure, f"Realigning the bridge's state by α = {self.alpha:g}", height=420)
 
     def _draw_answers(self, figure: "go.Figure") -> None:
-        """Bars of the likeliest answers of one question; the true one is marked."""
+        """Draw bars of the likeliest answers to one question; the true one is marked."""
         right = int(self.answer[0])
         words = {token: literal(self.words[token]) for token in self.token[0].tolist()}
         labels = [f"<b>{word}</b> (true)" if t == right else word for t, word in words.items()]
@@ -164,22 +164,22 @@ def realigned_answer(
     top: int = 5,
     bridge_words: Sequence[int] | None = None,
 ) -> RealignedAnswer:
-    """Answers of single questions with the bridge's state realigned between loops.
+    """Compute the answers to single questions with the bridge's state realigned between loops.
 
     Args:
-        model: A model with at least two loops; hooks that are open on it act first.
+        model: A model with at least two loops; hooks that are active on it apply first.
         batch: Questions; those without a bridge are left out.
-        n_loops: Loops to run; by default as many as it was trained with.
-        alpha: Share of the embedding in the answers shown.
-        scale: The norm that the embedding is given: √d_model (rms) or the state's own (state).
-        target: The word whose embedding it is.
-        alphas: Shares for the curve.
-        top: Answers to keep; a smaller vocabulary gives as many as it has.
-        bridge_words: Tokens that the control draws from; by default the bridges of the batch, or
-            any word if they are all one. `analyse` gives those of the run's task.
+        n_loops: Loops to run; by default as many as the model was trained with.
+        alpha: Share of the embedding for the answers shown.
+        scale: The norm of the embedding: √d_model (rms) or the norm of the state (state).
+        target: The word that the embedding belongs to.
+        alphas: Shares of the embedding for the curve.
+        top: Number of answers to keep; at most the size of the vocabulary.
+        bridge_words: Token ids that the control draws from; by default the bridges of the batch, or
+            any word if they are all the same. `analyse` passes those of the run's task.
 
     Raises:
-        ValueError: There is one loop only, or no question has a bridge.
+        ValueError: There is only one loop, or no question has a bridge.
     """
     if (n_loops or model.n_loops) < 2:
         raise ValueError("realignment acts between loops; this model runs one loop")
@@ -217,7 +217,7 @@ def realigned_answer(
 
 
 def _words(model: CanDecode) -> tuple[str, ...]:
-    """What people read for each token; its number where the model has no vocabulary."""
+    """Return the label of each token; its id if the model has no tokenizer."""
     if model.tokenizer is None:
         return tuple(map(str, range(len(model.W_E))))
     return tuple(map(visible, model.tokenizer.words))
@@ -230,7 +230,7 @@ def _curve(
     target: Target,
     moves: Sequence[Mapping[str, Any]],
 ) -> Float[Tensor, "share batch"]:
-    """Probability of the true answer after each move onto the target's embedding."""
+    """Compute the true answer's probability after each move towards the target's embedding."""
     edits = [Realign(target=target, **move) for move in moves]
     return torch.stack([_of_answer(_answers(model, batch, n_loops, e), batch) for e in edits])
 
@@ -238,7 +238,7 @@ def _curve(
 def _answers(
     model: CanDecode, batch: Batch, n_loops: int | None, edit: Realign | None
 ) -> Float[Tensor, "batch d_vocab"]:
-    """What is decoded where the answer is read."""
+    """Compute the token probabilities where the answer is read."""
     with model.hooks(fwd_hooks=edit.hooks(model, batch) if edit else []):
         logits = model(**batch.inputs, n_loops=n_loops, logits_at=batch.read_at)
     return torch.as_tensor(logits).float().softmax(-1)
@@ -254,7 +254,7 @@ def _words_for_bridges(model: CanDecode, batch: Batch) -> list[int]:
 
 
 def _with_other_bridges(batch: Batch, words: Sequence[int]) -> Batch:
-    """Each row several times over, with another of the words in place of each bridge."""
+    """Repeat each row, replacing each bridge by another of the words, drawn at random."""
     copies = max(1, OTHERS // len(batch))
     rows = batch[torch.arange(len(batch), device=batch.tokens.device).repeat_interleave(copies)]
     generator = torch.Generator().manual_seed(0)

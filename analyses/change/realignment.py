@@ -1,8 +1,8 @@
-"""Does moving the bridge's state onto its embedding, without training, make the second hop work?
+"""Does moving the bridge's state towards its embedding make the second hop work?
 
-Between loops, at the position where the bridge is read: H ← (1−α)H + α·s·W[b], b the token that H
-itself decodes to. No label is used. DiscoLoop's argument rests on the answer: what a looped model
-lacks is not the bridge but its form.
+The edit acts between loops, at the position where the bridge is read: H ← (1−α)H + α·s·W[b], where
+b is the token that H itself decodes to. It needs no training and no label. DiscoLoop's argument
+depends on the answer: a looped model computes the bridge, but not in the form that it needs.
 """
 
 import math
@@ -50,12 +50,12 @@ class Realignment(Result):
     alphas: tuple[float, ...]
     scale: str
     where: str
-    """Which states moved."""
+    """Which states were moved."""
     n: tuple[int, ...]
 
     @property
     def gain(self) -> Float[Tensor, " split"]:
-        """Best accuracy over α less the accuracy at the first α, with the decoded token."""
+        """Best accuracy over α minus the accuracy at the first α, for the decoded token."""
         decoded = self.accuracy[:, 0]
         return decoded.amax(-1) - decoded[:, 0]
 
@@ -129,20 +129,21 @@ def realignment(
     scale: Literal["rms", "state"] = "rms",
     where: Literal["bridge", "bridge and answer"] = "bridge",
 ) -> Realignment:
-    """Accuracy under realignment, over α, by split.
+    """Measure accuracy under realignment by α and split.
 
     Args:
-        model: A model with at least two loops; hooks that are open on it act first.
+        model: A model with at least two loops; hooks that are active on it apply first.
         batch: One batch, or batches by split; splits without bridges are left out.
-        n_loops: Loops to run; by default as many as it was trained with.
-        alphas: Shares of the embedding; 0, which leaves the state as it is, is always among them.
-        scale: The norm that the embedding is given: √d_model (rms) or the state's own (state).
-        where: Which states move: the bridges' alone, or also the one from which the answer will be
-            read, onto what it decodes to itself, whatever the bridge's target.
+        n_loops: Loops to run; by default as many as the model was trained with.
+        alphas: Shares of the embedding; 0, which leaves the state unchanged, is always added.
+        scale: The norm of the embedding: √d_model (rms) or the norm of the state (state).
+        where: Which states move: only those of the bridges, or also the state that the answer is
+            read from. The latter moves towards its own decoded embedding, whatever the bridge's
+            target is.
 
     Raises:
-        ValueError: There is one loop only, so nothing lies between loops; or a batch has one row
-            only, so that there is no other row's bridge.
+        ValueError: There is only one loop, an α is not finite, or a batch has only one row, so
+            there is no other row's bridge.
     """
     if (n_loops or model.n_loops) < 2:
         raise ValueError("realignment acts between loops; this model runs one loop")

@@ -1,8 +1,8 @@
-"""How many thoughts does a right answer take? The same questions with 0, 1, 2 … thoughts.
+"""How many thoughts does a right answer need? The same questions with 0, 1, 2, … thoughts.
 
-The control has as many thoughts that say nothing of the question: each is the mean thought over all
-questions. It tells what thoughts carry from what more positions, or their number, give by
-themselves.
+The control has the same number of thoughts without information on the question: each is the mean
+thought over all questions. It separates the content of thoughts from the effect of more positions,
+or of their number.
 """
 
 from dataclasses import dataclass, replace
@@ -32,23 +32,26 @@ KINDS = ("right", "the wrong concept", "another answer", "no answer")
 
 @dataclass(frozen=True, eq=False)
 class ThoughtCount(Result):
-    """What is answered after each number of thoughts; `ends` are mean, low and high of 95 %."""
+    """Answers after each number of thoughts.
+
+    The axis `ends` holds the mean and the low and high end of its 95 % interval.
+    """
 
     said: Int[Tensor, "count question"]
-    """Kind of each answer, by its place in `kinds`."""
+    """Kind of each answer, as an index into `kinds`."""
     shares: Float[Tensor, "count kind ends"]
     """Share of the answers of each kind."""
     right_control: Bool[Tensor, "count question"]
-    """Whether the answer is right with thoughts that say nothing of the question."""
+    """Whether the answer is right with the control's mean thoughts."""
     control: Float[Tensor, "count ends"]
-    """Share of right answers with such thoughts."""
+    """Share of right answers with the control's mean thoughts."""
     gain: Float[Tensor, "count ends"]
-    """The accuracy less that of the control, question by question."""
+    """Accuracy minus that of the control, paired by question."""
     kinds: tuple[str, ...]
     own: int
-    """Thoughts of the layout that was given: the run's own, or those it was asked for."""
+    """Number of thoughts in the task's layout: the run's own, or the number requested."""
     floors: dict[str, float]
-    """Accuracy of guesses without reasoning; empty where no split is asked."""
+    """Accuracy of guesses without reasoning; empty if the questions are not of a split."""
 
     def to_frame(self) -> "pd.DataFrame":
         import pandas as pd
@@ -123,18 +126,18 @@ def thought_count(
     split: str | None = None,
     most: int | None = None,
 ) -> ThoughtCount:
-    """What is answered after 0, 1, … thoughts, against as many that say nothing of the question.
+    """Measure answers after 0, 1, … thoughts, and after as many mean thoughts as a control.
 
     Args:
-        model: A model that thinks; hooks that are open on it act first.
+        model: A thought model; hooks that are active on it apply first.
         batch: The questions, with the thoughts that the run was trained with.
-        task: Whose rules, vocabulary and layout hold.
-        problems: The questions' problems.
-        split: Of which split they are.
-        most: The greatest number of thoughts; by default twice the layout's, or as many as fit.
+        task: The task; it gives the scoring rules, the vocabulary and the layout.
+        problems: The problems of the questions.
+        split: Name of the questions' split.
+        most: The largest number of thoughts; by default twice the layout's, or as many as fit.
 
     Raises:
-        ValueError: So many thoughts do not fit the model's context, or `most` is below the
+        ValueError: `most` thoughts do not fit into the model's context, or `most` is below the
             layout's number.
     """
     own = task.layout.n_fillers
@@ -164,7 +167,11 @@ def thought_count(
 
 
 def _checked(model: CanThink, batch: WordedBatch, own: int, most: int | None) -> int:
-    """The greatest number of thoughts, if the longest question has room for it and its answer."""
+    """Return the largest number of thoughts for which the longest question and its answer fit.
+
+    Raises:
+        ValueError: `most` is below the layout's number, or does not fit.
+    """
     longest = int((batch.prompt + batch.scored.sum(1)).max())
     room = own + model.cfg.n_ctx - longest
     if most is None:
@@ -186,13 +193,13 @@ def _kinds(
     problems: list[Problem],
     hooks: Hooks,
 ) -> Int[Tensor, " question"]:
-    """What kind of answer is said to each question."""
+    """Generate an answer to each question and return its kind."""
     said = said_under(model, task, rows, hooks)
     return torch.tensor([_kind(task, p, answer) for p, answer in zip(problems, said, strict=True)])
 
 
 def _kind(task: WordedTask, problem: Problem, said: str) -> int:
-    """Right, right if the other choice were, something else, or nothing."""
+    """Classify an answer: right, the other choice (the wrong concept), another one, or none."""
     score = task.score(problem, said)
     if score.right:
         return RIGHT
@@ -208,7 +215,7 @@ def _kind(task: WordedTask, problem: Problem, said: str) -> int:
 
 
 def _floors(task: WordedTask, split: str) -> dict[str, float]:
-    """The commonest answer, and the best guess that does not reason."""
+    """Return the accuracy of the commonest answer and of the best guess without reasoning."""
     floors = {"commonest answer": task.majority_rate(split)}
     guesses = task.shortcuts(split)
     if guesses:

@@ -1,1 +1,1 @@
-"""Graphs: what is held of each node, and how thoughts search."""
+"""Graphs: which nodes a model marks as reached, and how thoughts search."""

@@ -1,4 +1,4 @@
-"""A directed graph as a picture: layered by distance from the source, the same every time."""
+"""Deterministic drawing of a directed graph, layered by distance from the source."""
 
 from collections.abc import Sequence
 
@@ -6,9 +6,9 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float, Int
 
-BEND = 0.22  # of its length, how far an edge that does not lead one layer on bends aside
-POINTS = 13  # of a bent edge
-RADIUS = 15  # pixels of a node
+BEND = 0.22  # bend of an edge that does not lead to the next layer, as a share of its length
+POINTS = 13  # points that make up a bent edge
+RADIUS = 15  # of a node, in pixels
 SWEEPS = 3
 
 Edges = Bool[np.ndarray, "node node"]
@@ -16,9 +16,10 @@ Coordinates = Float[np.ndarray, "node 2"]
 
 
 def layers(edges: Edges, distance: Int[np.ndarray, " node"], target: int) -> list[list[int]]:
-    """Nodes by column: a column for each distance from the source, then those out of reach.
+    """Return the nodes by column: one for each distance from the source, then unreachable nodes.
 
-    Of those out of reach the ones that lead to the target stand by how many edges that takes.
+    Unreachable nodes are grouped by the number of edges from them to the target: first those that
+    do not lead to it, then from the farthest to the nearest.
     """
     reached = [np.flatnonzero(distance == d).tolist() for d in range(int(distance.max()) + 1)]
     before = _edges_to(edges, target)
@@ -28,7 +29,7 @@ def layers(edges: Edges, distance: Int[np.ndarray, " node"], target: int) -> lis
 
 
 def places(edges: Edges, columns: Sequence[Sequence[int]]) -> Coordinates:
-    """Where each node stands: columns from left to right, near the middle of its neighbours."""
+    """Return node coordinates: columns from left to right, nodes near their neighbours' middle."""
     joined = edges | edges.T
     at = np.zeros((len(edges), 2))
     order = [list(column) for column in columns]
@@ -57,7 +58,7 @@ def add_edges(
     names: Sequence[str],
     **panel: int,
 ) -> None:
-    """Arrows as wide and dark as their weight; without weights all alike."""
+    """Draw edges as arrows, wider and darker with more weight; without weights all are alike."""
     for first, second in np.argwhere(edges):
         share = 0.2 if weight is None else float(weight[first, second])
         line = _bent(at[first], at[second])
@@ -83,7 +84,7 @@ def add_edges(
 
 
 def _edges_to(edges: Edges, target: int) -> Int[np.ndarray, " node"]:
-    """Edges on the shortest way from each node to the target; −1 where there is none."""
+    """Count the edges on the shortest path from each node to the target; −1 if there is none."""
     steps = np.full(len(edges), -1)
     steps[target] = 0
     front, step = np.array([target]), 0
@@ -99,7 +100,7 @@ def _spread(n: int) -> Float[np.ndarray, " node"]:
 
 
 def _bent(start: Float[np.ndarray, "2"], end: Float[np.ndarray, "2"]) -> Float[np.ndarray, "p 2"]:
-    """A way from one node to another: straight one layer on, else in a bow on its left."""
+    """Return the line between two nodes: straight to the next layer, else bent to its left."""
     way = end - start
     bend = 0.0 if way[0] == 1 else BEND
     middle = (start + end) / 2 + bend * np.array([-way[1], way[0]])

@@ -1,4 +1,4 @@
-"""The picture of one graph after one loop: what is said of each node, and where each one looks."""
+"""Figure of one graph after one loop: predictions for each node, and where each node attends."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ ROW = 62  # pixels between nodes of one column
 
 
 def graph_figure(found: "GraphStates") -> go.Figure:
-    """Two panels, probe and readout, of the same drawing."""
+    """Draw the graph twice: with the predictions of the probe and with those of the readout."""
     edges, distance = found.adjacency.numpy(), found.distance.numpy()
     columns = layers(edges, distance, found.target_at)
     at = places(edges, columns)
@@ -43,7 +43,7 @@ def graph_figure(found: "GraphStates") -> go.Figure:
 def _draw_columns(
     figure: go.Figure, found: "GraphStates", columns: list[list[int]], panel: int
 ) -> None:
-    """Distances below the columns; what is out of reach stands on grey."""
+    """Label the columns with distances, and put unreachable nodes on a grey background."""
     n_reached = int(found.distance.max()) + 1
     ticks = ["source", *map(str, range(1, n_reached))]
     figure.update_xaxes(
@@ -72,7 +72,7 @@ def _draw_columns(
 def _draw_nodes(
     figure: go.Figure, found: "GraphStates", at: Coordinates, way: int, panel: int
 ) -> None:
-    """Nodes filled where they are said to be reached, ringed where that is wrong."""
+    """Draw nodes: filled if predicted to be reached, with a coloured ring if that is wrong."""
     loop = found.shown_loop
     ends = {found.source_at: "source", found.target_at: "target"}
     said, true = found.reached[way, loop].tolist(), found.true[way, loop].tolist()
@@ -123,7 +123,7 @@ def _draw_nodes(
 
 
 def _draw_legend(figure: go.Figure, found: "GraphStates") -> None:
-    """What fills, rings and widths mean."""
+    """Add legend entries for fills, rings and edge widths."""
     for name, symbol, fill, ring, width in (
         ("source", "square", INK, INK, 2),
         ("target", "circle-open", INK, INK, 2),

@@ -1,4 +1,4 @@
-"""One graph, loop by loop: which nodes are held to be reached, and where each one looks."""
+"""One graph, loop by loop: which nodes does the model mark as reached, and where do they attend?"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
@@ -24,29 +24,30 @@ if TYPE_CHECKING:
 PATTERN = "blocks.0.attn.hook_pattern"
 Probe = Literal["within r edges", "reachable"]
 PROBES: tuple[Probe, ...] = ("within r edges", "reachable")
-READOUT = 2  # of `WAYS`
+READOUT = 2  # index in `WAYS`
 
 
 @dataclass(frozen=True, eq=False)
 class GraphStates(Result):
-    """The first graph of a batch after each loop: what probes and readout say of its nodes.
+    """Predictions of probes and readout for the nodes of a batch's first graph, after each loop.
 
-    The figure shows one loop: nodes by what is said of them, edges as wide as the attention that
-    runs against them, so that a node's wide edges come from where it looks. `loop`, `probe` and
-    `head` choose what the figure shows and change no number. The control of the probes, fitted on
-    shuffled labels, and that of the readout, another node's answer, stand in table and summary.
+    The figure shows one loop. Nodes are coloured by their prediction. An edge is as wide as the
+    attention from its end to its start, so that a node's wide incoming edges come from the nodes
+    that it attends to. `loop`, `probe` and `head` only choose what the figure shows; they do not
+    change any number. The probes' control is fitted on shuffled labels, and the readout's control
+    is another node's answer. Both are in the table and the summary.
     """
 
     reached: Bool[Tensor, "way loop node"]
     true: Bool[Tensor, "way loop node"]
-    """What each way would have to say: within r edges after loop r; reachable; reachable."""
+    """The right prediction of each way: within r edges after loop r; reachable; reachable."""
     control: Float[Tensor, "way loop"]
-    """Share of the nodes that the control is right about."""
+    """Share of the nodes for which the control is right."""
     pattern: Float[Tensor, "loop layer head query_pos key_pos"] | None
-    """Attention; None where the model has none."""
+    """Attention pattern; None if the model has no attention."""
     adjacency: Bool[Tensor, "node node"]
     distance: Int[Tensor, " node"]
-    """Edges from the source; −1 is out of reach."""
+    """Edges from the source; −1 if unreachable."""
     labels: tuple[str, ...]
     source_at: int
     target_at: int
@@ -55,12 +56,12 @@ class GraphStates(Result):
     answer: str
     """The right answer."""
     n_fitted: int
-    """Training graphs that the probes were fitted on."""
+    """Number of graphs that the probes were fitted on."""
     loop: int | None = None
-    """Loop that the figure shows, numbered from 0; None is the last."""
+    """Loop that the figure shows, numbered from 0; None for the last."""
     probe: Probe = "within r edges"
     head: int | None = None
-    """Head whose attention the figure shows; None is the mean of all."""
+    """Head whose attention the figure shows; None for the mean of all heads."""
 
     def __post_init__(self) -> None:
         n_loops = self.reached.shape[1]
@@ -75,7 +76,7 @@ class GraphStates(Result):
 
     @property
     def n_heads(self) -> int:
-        """Heads whose attention there is; 0 without attention."""
+        """Number of attention heads; 0 without attention."""
         return 0 if self.pattern is None else self.pattern.shape[2]
 
     @property
@@ -85,12 +86,12 @@ class GraphStates(Result):
 
     @property
     def ways(self) -> tuple[int, int]:
-        """The two of `WAYS` that the figure shows."""
+        """Indices in `WAYS` of the two ways that the figure shows."""
         return PROBES.index(self.probe), READOUT
 
     @property
     def weight(self) -> Float[Tensor, "node node"] | None:
-        """Attention in the loop shown, from the node looked at to the node that looks."""
+        """Attention in the loop shown, as [node attended to, node that attends]."""
         if self.pattern is None:
             return None
         heads = self.pattern[self.shown_loop].mean(0)  # [head query_pos key_pos]
@@ -152,20 +153,21 @@ def graph_states(
     probe: Probe = "within r edges",
     head: int | None = None,
 ) -> GraphStates:
-    """What is said of each node of the first graph after each loop, and where each one looks.
+    """Predict each node of the first graph after each loop, and record the attention.
 
     Args:
-        model: A model that answers by a pair of nodes; hooks that are open on it act.
+        model: A model whose readout answers for a pair of nodes; active hooks apply.
         batch: Graphs.
-        n_loops: Loops to run; by default as many as the model runs by itself.
-        trained: Gives training graphs for the probes; without it other graphs of the batch do.
+        n_loops: Loops to run; by default the model's own number.
+        trained: Source of training graphs for the probes; without it, other graphs of the batch
+            are used.
         loop: Loop that the figure shows, numbered from 0; by default the last.
         probe: Which of the two probes the figure shows.
-        head: Head whose attention it shows; by default the mean of all layers and heads.
+        head: Head whose attention the figure shows; by default the mean of all layers and heads.
 
     Raises:
-        ValueError: The rows are no graphs, there are none for the probes, or there is no such loop
-            or head.
+        ValueError: The rows are not graphs, there are none for the probes, or the loop or head does
+            not exist.
     """
     first = batch if trained is None else batch[:1]
     found = reached_set(model, first, n_loops=n_loops, trained=trained)

@@ -1,8 +1,8 @@
-"""How probable is every step that a model might say next about the graph of a ProsQA question?
+"""How probable is each possible next step in the graph of a ProsQA question?
 
-A step "A B ." or "Every A is a B ." is as probable as its tokens up to B together, one after
-another, each given those before it: what CoCoNuT (arXiv 2412.06769, section 5.3) calls the value of
-a concept.
+The probability of a step "A B ." or "Every A is a B ." is the product of the probabilities of its
+tokens up to B, each given the tokens before it. CoCoNuT (arXiv 2412.06769, section 5.3) calls this
+the value of a concept.
 """
 
 from collections.abc import Sequence
@@ -22,38 +22,38 @@ from workbench.tasks.worded.prosqa.concept_graph import Graph
 from workbench.tasks.worded.prosqa.parsing import step_words
 from workbench.tasks.worded.rows import WordedBatch
 
-ROWS = 256  # that are run at once
+ROWS = 256  # run at once
 
-# Tokens of a step but its last one; then start, end and last token of the steps that begin so
+# All tokens of a step but the last, and (start, end, last token) of the steps that begin with them
 Openings = list[tuple[tuple[int, ...], list[tuple[int, int, int]]]]
 
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """One opening of each row, and the steps that it may end in."""
+    """One opening for each row, and the steps that complete it."""
 
     words: Int[Tensor, "batch said"]
     real: Bool[Tensor, "batch said"]
     at: Int[Tensor, "step 3"]
     """Row, start and end of each step."""
     last: Int[Tensor, " step"]
-    """Its last token."""
+    """Last token of each step."""
 
     def to(self, device: torch.device) -> "_Round":
-        """The same on another device; `at` stays where it is."""
+        """Return a copy on another device; `at` is not moved."""
         words, real, last = (t.to(device) for t in (self.words, self.real, self.last))
         return _Round(words, real, self.at, last)
 
 
 class NextSteps:
-    """All steps that might be said about some graphs, in tokens, ready to be asked of models."""
+    """All possible next steps in some graphs, as tokens, ready for models to give probabilities."""
 
     def __init__(self, task: Prosqa, graphs: Sequence[Graph]) -> None:
-        """Put the steps into tokens.
+        """Tokenise the steps.
 
         Args:
-            task: Whose wording and vocabulary hold.
-            graphs: Of the rows that models will be given.
+            task: The task, which sets the wording and the vocabulary.
+            graphs: Graphs of the rows that models will be given.
         """
         self.n_nodes = max(len(graph.names) for graph in graphs)
         self._openings = [_openings(task, graph) for graph in graphs]
@@ -63,16 +63,16 @@ class NextSteps:
     def probabilities(
         self, model: CanThink, batch: WordedBatch
     ) -> Float[Tensor, "batch start end"]:
-        """The probability of every step from one node to another, be there such an edge or not.
+        """Return the probability of every step between two nodes, whether or not it is an edge.
 
         Args:
-            model: The model; hooks that are open on it act.
-            batch: The rows; what follows their prompts is not looked at.
+            model: The model; active hooks apply.
+            batch: The rows; everything after their prompts is ignored.
 
-        Steps to a person and from a node to itself count as none, and are 0, as are those of nodes
-        that a graph with fewer of them has not.
+        The probability is 0 for steps to a person, for steps from a node to itself, and for padding
+        nodes of smaller graphs.
         """
-        # An edit may be of certain rows, so that it must see them all
+        # An edit may address certain rows, so it must see the whole batch
         size = len(batch) if is_heard(*model.hook_points()) else ROWS
         found = torch.zeros(len(batch), self.n_nodes, self.n_nodes)
         for start in range(0, len(batch), size):
@@ -90,7 +90,7 @@ class NextSteps:
 
 
 def _values(begun: Continuation, one: _Round) -> Float[Tensor, " step"]:
-    """The probability of each step of a round."""
+    """Compute the probability of each step of a round."""
     after = begun.logits[:, None]
     if one.words.shape[1]:
         after = torch.cat((after, begun.after(one.words, one.real)), dim=1)
@@ -101,7 +101,7 @@ def _values(begun: Continuation, one: _Round) -> Float[Tensor, " step"]:
 
 
 def _rounds(openings: Sequence[Openings]) -> list[_Round]:
-    """All steps of all rows, so that every round holds one opening of each row at most."""
+    """Split all steps of all rows into rounds with at most one opening per row."""
     rounds = []
     for number in range(max(map(len, openings))):
         chosen = [own[number] if number < len(own) else ((), []) for own in openings]
@@ -116,7 +116,7 @@ def _rounds(openings: Sequence[Openings]) -> list[_Round]:
 
 
 def _openings(task: Prosqa, graph: Graph) -> Openings:
-    """All steps by their tokens but the last: start, end and last token of each."""
+    """Group all steps by all their tokens but the last: start, end and last token of each."""
     found: dict[tuple[int, ...], list[tuple[int, int, int]]] = {}
     people = graph.people
     for a, b in product(range(len(graph.names)), repeat=2):

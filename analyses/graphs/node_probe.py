@@ -13,13 +13,13 @@ STRENGTH = 0.1  # inverse of the penalty on the weights; states are standardised
 
 
 def real_nodes(batch: GraphBatch) -> Bool[Tensor, "batch node"]:
-    """Nodes that there is something to say of: all but the source and padding."""
+    """Return a mask of the nodes to predict: all but the source and padding."""
     return (~batch.is_pad & (batch.distance != 0)).cpu()
 
 
 @dataclass(frozen=True, eq=False)
 class NodeProbe:
-    """Logistic regressions from a node's state to yes or no, one for each loop."""
+    """Logistic regressions that predict yes or no from a node's state, one for each loop."""
 
     weight: Float[Tensor, "loop d_model"]
     bias: Float[Tensor, " loop"]
@@ -32,7 +32,7 @@ class NodeProbe:
         wanted: Bool[Tensor, "loop batch node"],
         shuffled: bool = False,
     ) -> "NodeProbe":
-        """Fit on the nodes of some graphs; `shuffled` labels give the control."""
+        """Fit on the nodes of some graphs; `shuffled` shuffles the labels, for the control."""
         from sklearn.linear_model import LogisticRegression
 
         nodes = real_nodes(batch)
@@ -43,7 +43,7 @@ class NodeProbe:
             y = wanted[loop][nodes].numpy()
             y = rng.permutation(y) if shuffled else y
             middle, size = x.mean(0), x.std(0).clamp(min=1e-6)
-            if y.all() or not y.any():  # nothing to tell apart
+            if y.all() or not y.any():  # all labels are the same
                 weights.append(torch.zeros_like(middle))
                 biases.append(torch.tensor(1.0 if y.all() else -1.0).double())
                 continue
@@ -57,6 +57,6 @@ class NodeProbe:
     def predict(
         self, states: Float[Tensor, "loop batch node d_model"]
     ) -> Bool[Tensor, "loop batch node"]:
-        """What is said of each node."""
+        """Predict yes or no for each node."""
         logits = torch.einsum("lbnd,ld->lbn", states, self.weight)
         return logits + self.bias[:, None, None] > 0

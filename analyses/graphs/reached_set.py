@@ -1,4 +1,4 @@
-"""Which nodes does a model hold to be reachable after each loop? Asked by probe and by readout."""
+"""Which nodes does a model mark as reachable after each loop, by probes and by its readout?"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -29,35 +29,36 @@ WAYS = ("probe: within r edges", "probe: reachable", "readout, node by node")
 
 @dataclass(frozen=True, eq=False)
 class ReachedSet(Result):
-    """Nodes that are said to be reached from the source, after each loop.
+    """Nodes that are predicted to be reached from the source, after each loop.
 
-    Two linear probes read each node's state: is it at most r edges from the source after loop r,
-    and is it reachable at all. The readout is asked of each node as if it were the target, from the
-    states of the one run in which another was. The source itself is left out. The control of the
-    probes is fitted on shuffled labels; that of the readout answers another node's question.
+    Two linear probes read each node's state. One predicts whether the node is at most r edges from
+    the source after loop r, the other whether it is reachable at all. The readout is applied to
+    each node as if it were the target, on the states of the single run in which another node was
+    the target. The source itself is left out. The probes' control is fitted on shuffled labels; the
+    readout's control gives each node another node's answer.
     """
 
     accuracy: Float[Tensor, "end way loop"]
-    """Over a graph's nodes, mean over graphs that no probe was fitted on; ends: mean, low, high."""
+    """Share of a graph's nodes predicted right, for held-out graphs; `end` is mean, low, high."""
     control: Float[Tensor, "way loop"]
     said: Float[Tensor, "way loop group"]
-    """Share of the nodes at a distance that are said to be reached; the last group is unreachable.
-    """
+    """Share of the nodes at each distance that are predicted to be reached; the last group is the
+    unreachable nodes."""
     n_nodes: Int[Tensor, " group"]
     groups: tuple[str, ...]
     reached: Bool[Tensor, "way loop node"]
-    """What is said of the nodes of the first graph."""
+    """Predictions for the nodes of the first graph."""
     adjacency: Bool[Tensor, "node node"]
-    """Of the first graph."""
+    """Edges of the first graph."""
     distance: Int[Tensor, " node"]
-    """Of the first graph; −1 is unreachable."""
+    """Edges from the source in the first graph; −1 if unreachable."""
     source_at: int
     target_at: int
     labels: tuple[str, ...]
     """Names of the first graph's nodes."""
     n: int
     n_fitted: int
-    """Graphs that the probes were fitted on; none of them is among the n."""
+    """Number of graphs that the probes were fitted on; none of them is among the `n` tested."""
 
     def to_frame(self) -> "pd.DataFrame":
         import pandas as pd
@@ -135,19 +136,19 @@ def reached_set(
     trained: Trained | None = None,
     n_fit: int = 300,
 ) -> ReachedSet:
-    """What probes and readout say of every node after every loop.
+    """Compute what the probes and the readout predict for every node after every loop.
 
     Args:
-        model: A model that answers by a pair of nodes; hooks that are open on it act.
+        model: A model whose readout answers for a pair of nodes; active hooks apply.
         batch: Graphs.
-        n_loops: Loops to run; by default as many as the model runs by itself.
-        trained: Gives training graphs for the probes; without it they are fitted on the first half
-            of the batch, and the other half is looked at.
-        n_fit: Graphs to fit the probes on.
+        n_loops: Loops to run; by default the model's own number.
+        trained: Source of training graphs for the probes; without it, they are fitted on the first
+            half of the batch and tested on the rest.
+        n_fit: Most graphs to fit the probes on.
 
     Raises:
-        ValueError: The rows are no graphs, the readout is of no pair, or one graph alone is given
-            without others for the probes.
+        ValueError: The rows are not graphs, the readout does not take a pair of nodes, or there is
+            a single graph and no others for the probes.
     """
     if not isinstance(batch, GraphBatch) or model.cfg.readout != "node_pair":
         raise ValueError(
@@ -195,7 +196,7 @@ def _first_graph(model: CanLoop, batch: GraphBatch) -> dict[str, Any]:
 def _fit_and_test(
     batch: GraphBatch, trained: Trained | None, n_fit: int, model: CanLoop
 ) -> tuple[GraphBatch, GraphBatch]:
-    """Graphs for the probes, and graphs to look at: never the same."""
+    """Return graphs to fit the probes on and graphs to test on; they never overlap."""
     if trained is not None:
         names = [name for name in trained.task.splits if "train" in name]
         others = trained.task.batch(names[0], n_fit).to(model.device)
@@ -217,7 +218,7 @@ def _states(
 
 
 def _truth(batch: GraphBatch, n_loops: int) -> Bool[Tensor, "way loop batch node"]:
-    """Within r edges after loop r; reachable at all, twice: for the probe and for the readout."""
+    """Return the labels: within r edges after loop r; reachable (for probe and for readout)."""
     distance = batch.distance.cpu()
     reachable = (distance >= 0).expand(n_loops, *distance.shape)
     edges = torch.arange(1, n_loops + 1)[:, None, None]
@@ -227,7 +228,7 @@ def _truth(batch: GraphBatch, n_loops: int) -> Bool[Tensor, "way loop batch node
 def _asked(
     model: CanLoop, batch: GraphBatch, states: Float[Tensor, "loop batch node d_model"]
 ) -> Bool[Tensor, "loop batch node"]:
-    """Whether the readout says reachable of each node as the target."""
+    """Return whether the readout answers "reachable" for each node as the target."""
     inputs = {key: value for key, value in batch.inputs.items() if key != "target_at"}
     found = []
     for state in states.to(model.device):
@@ -240,7 +241,7 @@ def _asked(
 def _of_other_nodes(
     said: Bool[Tensor, "loop batch node"], counted: Bool[Tensor, "batch node"]
 ) -> Bool[Tensor, "loop batch node"]:
-    """Of each node what is said of another of its graph, drawn at random."""
+    """Give each node the prediction for another node of its graph, drawn at random."""
     rng = np.random.default_rng(0)
     found = said.clone()
     for row, nodes in enumerate(counted):
@@ -252,14 +253,14 @@ def _of_other_nodes(
 def _right(
     said: Tensor, truth: Tensor, counted: Bool[Tensor, "batch node"]
 ) -> Float[Tensor, "loop batch"]:
-    """Share of a graph's nodes of which what is said is true."""
+    """Return the share of a graph's nodes for which the prediction is right."""
     return ((said == truth) & counted).sum(-1) / counted.sum(-1)
 
 
 def _by_distance(
     reached: Bool[Tensor, "way loop batch node"], batch: GraphBatch, counted: Tensor
 ) -> tuple[Float[Tensor, "way loop group"], Int[Tensor, " group"], tuple[str, ...]]:
-    """Share of the nodes at each distance that are said to be reached, and of unreachable ones."""
+    """Return the share of nodes predicted to be reached, by distance and for unreachable nodes."""
     distance = batch.distance.cpu()
     steps = [step for step in distance[counted].unique().tolist() if step >= 0]
     inside = [counted & (distance == step) for step in [*steps, -1]]

@@ -1,4 +1,4 @@
-"""The pictures of a search by thoughts: one question's tree, or means over many questions."""
+"""Figures of a search by thoughts: one question's tree, or means over many questions."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ PATH_COLOURS = (*COLOURS[1:2], COLOURS[5], COLOURS[4], COLOURS[2], CONTROL, COLO
 
 
 def tree_figure(found: "ThoughtSearchTree") -> go.Figure:
-    """One question's graph after each number of thoughts, nodes coloured by value."""
+    """Draw one question's graph after each number of thoughts, with nodes coloured by value."""
     n = len(found.value)
     rows = -(-n // ACROSS)
     titles = [f"{level_label(k, 'thoughts')}: {_short(found.words[k])}" for k in range(n)]
@@ -100,7 +100,7 @@ def _far(steps: int) -> str:
 
 
 def _short(words: str, most: int = 34) -> str:
-    """What was said, without the mark where it begins with the answer."""
+    """Shorten an output to `most` characters, without the answer mark at its start."""
     words = words.removeprefix(ANSWER).strip()
     return literal(words if len(words) <= most else f"{words[: most - 2]} …")
 
@@ -112,7 +112,7 @@ def _ring(figure: go.Figure, name: str, symbol: str, colour: str) -> None:
 
 
 def search_figure(found: "ThoughtSearchTree") -> go.Figure:
-    """Four panels: how sharp, on which nodes, by height, and what is then said."""
+    """Draw four panels: mass of the likeliest nodes, by kind, by height, and the paths said."""
     titles = (
         "mass of the likeliest nodes",
         "mass by kind of node",

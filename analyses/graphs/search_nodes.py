@@ -1,4 +1,4 @@
-"""What the nodes of ProsQA graphs are to the search for an answer."""
+"""Roles of the nodes of ProsQA graphs in the search for an answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,40 +20,40 @@ NONE = -1
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Kinds of nodes, each graph padded to the most nodes of all."""
+    """Kinds and positions of nodes, with each graph padded to the size of the largest."""
 
     kind: Int[Tensor, "thought question node"]
-    """The number of each node's kind, as the next step's concept; −1 where there is no node."""
+    """Index in `KINDS` of each node as the next step's concept; −1 where there is no node."""
     frontier: Bool[Tensor, "thought question node"]
-    """As many edges from the root as the next concept is."""
+    """Whether a node is as many edges from the root as the next concept."""
     is_open: Bool[Tensor, "thought question"]
     """Whether the shortest path has a next concept."""
     height: Int[Tensor, "question node"]
     """Edges to the nearest leaf."""
     distance: Int[Tensor, "question node"]
-    """Edges from the root; −1 out of reach."""
+    """Edges from the root; −1 if unreachable."""
     adjacency: Bool[Tensor, "start end"]
-    """Of the first graph."""
+    """Edges of the first graph."""
 
     @property
     def absent(self) -> Bool[Tensor, "question node"]:
-        """Where a graph has no more nodes."""
+        """Mask of the padding: positions where a graph has no node."""
         return self.kind[0] == NONE
 
     @property
     def next_right(self) -> Bool[Tensor, "thought question node"]:
-        """The nodes that a shortest path goes on with."""
+        """Mask of the nodes that come next on a shortest path."""
         return self.kind == 0
 
     def by_kind(
         self, values: Float[Tensor, "thought question node"]
     ) -> Float[Tensor, "thought question kind"]:
-        """Sums over the nodes of each kind."""
+        """Sum the values over the nodes of each kind."""
         known = values.nan_to_num(0.0)
         return torch.stack([(known * (self.kind == k)).sum(-1) for k in range(len(KINDS))], dim=-1)
 
     def of_first(self) -> dict[str, Tensor]:
-        """The first question's graph: edges, distances, which nodes are on a shortest way."""
+        """Return the first graph: edges, distances, and which nodes are on a shortest path."""
         n = len(self.adjacency)
         kind = self.kind[:, 0, :n]
         right = ((kind == 0) | (kind == 1)).any(0)
@@ -61,11 +61,11 @@ class Nodes:
 
 
 def nodes_of(graphs: Sequence[Graph], depths: Sequence[int]) -> Nodes:
-    """The kinds of all nodes.
+    """Find the kind, height and distance of all nodes.
 
     Args:
-        graphs: Of the questions.
-        depths: After each number of thoughts, how far from the root the next concept is.
+        graphs: Graphs of the questions.
+        depths: Distance of the next concept from the root, for each number of thoughts.
     """
     most = max(len(graph.names) for graph in graphs)
     kind = torch.full((len(depths), len(graphs), most), NONE)

@@ -1,10 +1,11 @@
 """Do thoughts search a graph? Where the next step would lead after each number of thoughts.
 
-After 0 to n thoughts they are ended, and the model could go on in words (CoCoNuT, arXiv 2412.06769,
-5.2 to 5.4). The value of a concept is the probability that the next step ends there, renormalised
-over all nodes of the question's graph; or begins there, which is what the paper's figures 5 to 8
-show. A search that weighs several ways at once spreads over the nodes that are as many steps from
-the root as thoughts stand for; one that has decided has all its mass on one.
+Thinking is stopped after 0 to n thoughts, and the model continues in words (CoCoNuT, arXiv
+2412.06769, 5.2 to 5.4). The value of a concept is the probability that the next step ends there,
+renormalised over all nodes of the question's graph. With `part="start"` it is the probability that
+the step begins there, which is what the paper's figures 5 to 8 show. A search that weighs several
+paths at once spreads its mass over the nodes that are as many steps from the root as the thoughts
+stand for. A search that has decided has all its mass on one node.
 """
 
 from collections.abc import Sequence
@@ -43,19 +44,19 @@ MeanOf = dict[str, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class ThoughtSearchTree(Result):
-    """Values of next concepts after 0 to n thoughts, and the paths that are then said in words.
+    """Values of next concepts after 0 to n thoughts, and the paths that are then written in words.
 
-    Controls are an untrained twin and, for the mass of a kind of nodes, its share of all nodes.
-    Questions whose path is at its end count in no mean. Means carry bootstrap intervals over
-    questions, shares of paths Wilson intervals.
+    The controls are an untrained twin and, for the mass of a kind of nodes, that kind's share of
+    all nodes. Questions whose path has already ended are left out of the means. Means have
+    bootstrap intervals over questions, and shares of paths have Wilson intervals.
     """
 
     value: Float[Tensor, "thought question node"]
-    """Of each node as the next concept, all nodes together 1; NaN where a graph has no more."""
+    """Value of each node as the next concept; sums to 1 over the nodes; NaN for padding."""
     said: Float[Tensor, "thought question"]
-    """Probability that a step between two nodes is said at all."""
+    """Total probability of a step between two nodes, before renormalising."""
     top: Float[Tensor, "thought rank"]
-    """Mean mass of the 1, 2, 3 likeliest nodes together."""
+    """Mean total mass of the 1, 2 and 3 likeliest nodes."""
     top_low: Float[Tensor, "thought rank"]
     top_high: Float[Tensor, "thought rank"]
     top_untrained: Float[Tensor, "thought rank"]
@@ -65,32 +66,32 @@ class ThoughtSearchTree(Result):
     mass_high: Float[Tensor, "thought kind"]
     mass_untrained: Float[Tensor, "thought kind"]
     mass_even: Float[Tensor, "thought kind"]
-    """The mass of each kind if all nodes were alike: its share of the nodes."""
+    """Mass of each kind if all nodes were equally likely: the kind's share of the nodes."""
     by_height: Float[Tensor, "right height"]
-    """Mean value of the nodes that the next step can lead to, by edges to the nearest leaf; first
-    of those off every shortest way to the target, then of those on one."""
+    """Mean value of the nodes that the next step can lead to, by edges to the nearest leaf: first
+    for nodes off every shortest path to the target, then for nodes on one."""
     by_height_low: Float[Tensor, "right height"]
     by_height_high: Float[Tensor, "right height"]
     by_height_n: Int[Tensor, "right height"]
     paths: Float[Tensor, "thought path"]
-    """Share of each class of paths among what is said after each number of thoughts."""
+    """Share of each class of paths among the outputs after each number of thoughts."""
     paths_low: Float[Tensor, "thought path"]
     paths_high: Float[Tensor, "thought path"]
     adjacency: Bool[Tensor, "own own"]
-    """Of the first question: its graph."""
+    """Edges of the first question's graph."""
     distance: Int[Tensor, " own"]
-    """Edges from its root; −1 out of reach."""
+    """Edges from the root of that graph; −1 if unreachable."""
     right: Bool[Tensor, " own"]
-    """On a shortest way from root to target."""
+    """Whether a node is on a shortest path from root to target."""
     names: tuple[str, ...]
     root: int
     target: int
     wrong: int
     words: tuple[str, ...]
-    """What is said to it after each number of thoughts."""
+    """Output for the first question after each number of thoughts."""
     part: str
     steps_replaced: tuple[int, ...]
-    """Steps that each number of thoughts stands for."""
+    """Number of steps that each number of thoughts stands for."""
     n: int
 
     def to_frame(self) -> "pd.DataFrame":
@@ -133,7 +134,7 @@ class ThoughtSearchTree(Result):
         return f"mass by number of thoughts: {' | '.join(parts)} (n={self.n})"
 
     def _next(self, k: int) -> str:
-        """Where the next step would lead, if any question's path goes on."""
+        """Describe where the next step would lead, if any question's path continues."""
         if not bool(self.mass[k, 0].isfinite()):
             return "no path goes on"
         right = _interval(self.mass[k, 0], self.mass_low[k, 0], self.mass_high[k, 0])
@@ -157,18 +158,18 @@ def thought_search_tree(
     problems: Sequence[Problem],
     part: Part = "end",
 ) -> ThoughtSearchTree:
-    """What a model would say next, and does say, after 0 to all of its thoughts.
+    """Compute a model's next steps and outputs after 0 to all of its thoughts.
 
     Args:
-        model: The model; hooks that are open on it act while all thoughts are thought.
-        batch: Questions of ProsQA, laid out with as many thoughts as are looked at; for one
-            question alone the figure is its tree.
-        task: Their task.
-        problems: Their problems.
-        part: Whether a node's value is that of steps that end there, or that begin there.
+        model: The model; active hooks apply.
+        batch: ProsQA questions, laid out with the largest number of thoughts to examine; for a
+            single question, the figure is its tree.
+        task: The task of the questions.
+        problems: The problems of the questions.
+        part: Whether a node's value is the probability of the steps that end or begin there.
 
     Raises:
-        ValueError: The task is another one.
+        ValueError: The task is not ProsQA.
     """
     if not isinstance(task, Prosqa):
         raise ValueError("only questions of prosqa have a graph that thoughts may search")
@@ -202,12 +203,12 @@ def thought_search_tree(
 
 
 def _renormalised(raw: Float[Tensor, "thought question node"], nodes: Nodes) -> Tensor:
-    """Values whose sum over the nodes is 1; NaN where there is no node."""
+    """Scale values so that they sum to 1 over the nodes; NaN where there is no node."""
     return (raw / raw.sum(-1, keepdim=True)).masked_fill(nodes.absent, torch.nan)
 
 
 def _means(value: Tensor, fresh: Tensor, nodes: Nodes) -> MeanOf:
-    """Mass of the likeliest nodes and of each kind, in the model and in its untrained twin."""
+    """Average the mass of the likeliest nodes and of each kind, for the model and its twin."""
     found: MeanOf = {}
     for name, values in (("", value), ("_untrained", fresh)):
         ranked = values.nan_to_num(0.0).sort(dim=-1, descending=True).values[..., :TOP]
@@ -224,12 +225,12 @@ def _means(value: Tensor, fresh: Tensor, nodes: Nodes) -> MeanOf:
 
 
 def _closed(values: Float[Tensor, "thought question kind"], nodes: Nodes) -> Tensor:
-    """The same without questions whose path is at its end."""
+    """Set the values of questions whose path has ended to NaN."""
     return values.masked_fill(~nodes.is_open[..., None], torch.nan)
 
 
 def _by_height(value: Tensor, nodes: Nodes) -> MeanOf:
-    """Mean value of the nodes that can be next, by height, off and on the shortest ways."""
+    """Average the value of the nodes that can be next, by height, off and on shortest paths."""
     means, lows, highs, counts = [], [], [], []
     for right in (False, True):
         wanted = nodes.frontier & (nodes.next_right == right) & nodes.is_open[..., None]
@@ -246,7 +247,7 @@ def _by_height(value: Tensor, nodes: Nodes) -> MeanOf:
 
 
 def _paths(task: Prosqa, problems: Sequence[Problem], words: Sequence[Sequence[str]]) -> MeanOf:
-    """Share of every class of paths after each number of thoughts, with Wilson intervals."""
+    """Compute each path class's share after each number of thoughts, with Wilson intervals."""
     table = []
     for said in words:
         found = []

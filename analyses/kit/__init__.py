@@ -1,1 +1,1 @@
-"""What analyses are made of: results, tables, labels, figures, and how they are declared."""
+"""Building blocks of analyses: declaration, results, tables, labels and figures."""

@@ -16,41 +16,41 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-LONGEST = 60  # characters of a question that a figure has room for below its title
+LONGEST = 60  # characters of a question that fit below a figure's title
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Which run, weights, rows and interventions a result is of."""
+    """The run, weights, rows and interventions that a result comes from."""
 
     run: str
     recipe: str
-    """Of which recipe the run is."""
+    """Name of the run's recipe."""
     step: int | None = None
     split: str | list[str] | None = None
     question: str | None = None
-    """The typed question that stands in place of a split."""
+    """The typed question, if it is used instead of a split."""
     loops: int | None = None
     edits: list[dict[str, Any]] = field(default_factory=list)
     n: int | None = None
     seed: int = 0
     options: dict[str, Any] = field(default_factory=dict)
     thoughts: int | None = None
-    """Where another number is asked for than the run's training ended with."""
+    """Number of thoughts, if requested; None means as many as at the end of the run's training."""
     touched: list[dict[str, Any]] = field(default_factory=list)
-    """Rows, loops and positions that each edit touched."""
+    """Rows, loops and positions that each edit changed."""
     patched_from: dict[str, str] = field(default_factory=dict)
-    """The hash of the weights of each run that an edit patches from."""
+    """Hash of the weights of each run that an edit patches from."""
     weights: str | None = None
-    """The hash of the weights."""
+    """Hash of the weights."""
     precision: str | None = None
-    """The number format that the weights are kept in."""
+    """Number format in which the weights are stored."""
     trained_loops: int | None = None
     state: str = "finished"
-    """Of the run: finished, in training or stopped."""
+    """State of the run: finished, in training or stopped."""
 
     def line(self) -> str:
-        """In a few words, as plotly shows them literally."""
+        """Summarise the provenance in one line, escaped so that plotly shows it literally."""
         run = self.run if self.run == self.recipe else f"{self.run} (recipe {self.recipe})"
         parts = [run, self._weights()]
         if self.question is not None:
@@ -73,7 +73,7 @@ class Provenance:
         return literal(" · ".join(parts))
 
     def _weights(self) -> str:
-        """Which weights they are, and how exactly they are kept."""
+        """Describe the weights: their step, and their precision if it is not float32."""
         if self.step is not None:
             which = f"step {self.step}"
         else:
@@ -82,7 +82,7 @@ class Provenance:
         return which + kept
 
     def arguments(self, name: str, run: str | None = None) -> list[str]:
-        """What `analyse` is to be given for the same result, as Python."""
+        """Return the arguments of `analyse` that reproduce the result, as Python source."""
         given = {
             "step": self.step,
             "question": self.question,
@@ -106,27 +106,27 @@ class Analysed:
     provenance: Provenance
 
     def figure(self) -> "go.Figure":
-        """The result's figure with its provenance below the title."""
+        """Draw the result's figure with its provenance below the title."""
         from analyses.kit.style import subtitled
 
         return subtitled(self.result.figure(), self.provenance.line())
 
     def shown(self, **view: Any) -> "Analysed":
-        """The same numbers with another picture; `view` are options that only the figure heeds."""
+        """Return the same numbers with another figure; `view` holds options of the figure alone."""
         result = replace(cast(Any, self.result), **view)
         options = self.provenance.options | view
         return replace(self, result=result, provenance=replace(self.provenance, options=options))
 
     def to_frame(self) -> "pd.DataFrame":
-        """The result's numbers as a tidy table."""
+        """Return the result's numbers as a tidy table."""
         return self.result.to_frame()
 
     def summary(self) -> str:
-        """The result's finding in one line."""
+        """Return the result's finding in one line."""
         return self.result.summary()
 
     def code(self, run: str | None = None) -> str:
-        """Lines of Python that make the figure; `run` is a folder, if the name is not enough."""
+        """Return Python code that makes the figure; `run` is a folder if the name is not enough."""
         return (
             "from analyses import analyse\n"
             f"found = analyse({', '.join(self.provenance.arguments(self.name, run))})\n"
@@ -134,11 +134,11 @@ class Analysed:
         )
 
     def to_plain(self) -> dict[str, Any]:
-        """The result's fields and the provenance, as data for JSON."""
+        """Return the result's fields and the provenance as JSON-compatible data."""
         return {"analysis": self.name} | asdict(self.provenance) | self.result.to_plain()
 
     def write(self, folder: Path) -> list[Path]:
-        """Write NAME.csv, NAME.html and NAME.json; returns their paths."""
+        """Write NAME.csv, NAME.html and NAME.json, and return their paths."""
         if is_file(folder):
             raise FileError(f"--out {folder} is a file; the results go into a folder")
         make_folder(folder)

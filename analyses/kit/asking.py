@@ -1,4 +1,4 @@
-"""Several runs asked the same questions in words."""
+"""Helpers for evaluating several runs on the same worded questions."""
 
 from collections.abc import Sequence
 
@@ -16,10 +16,10 @@ from workbench.tasks.worded.task import WordedTask
 
 
 def runs_beside(run: Run, beside: Sequence[str]) -> list[Run]:
-    """A run and those named to stand beside it, on the same device.
+    """Return a run and the runs to compare it with, on the same device.
 
     Raises:
-        ConfigError: One of them answers no questions in words, or stands there twice.
+        ConfigError: One of them is not on worded problems, or is named twice.
     """
     runs = [run, *(load_run(name, run.device) for name in beside)]
     names = [one.name for one in runs]
@@ -32,12 +32,12 @@ def runs_beside(run: Run, beside: Sequence[str]) -> list[Run]:
 
 
 def task_for(run: Run, first: Run) -> WordedTask:
-    """The questions of one run as another is asked them.
+    """Return the first run's questions in the layout of another run.
 
-    Runs of several seeds have drawn questions of their own, so all are asked the first one's.
+    Runs with different seeds have drawn different questions, so all of them get the first run's.
 
     Raises:
-        ConfigError: The run does not know the words.
+        ConfigError: The run has another vocabulary.
     """
     task, own = worded_task(first.task), worded_task(run.task)
     if run is not first and task.vocabulary.words != own.vocabulary.words:
@@ -52,7 +52,7 @@ def rights(
     numbers: Sequence[int],
     layouts: Layout | Sequence[Layout] | None = None,
 ) -> Bool[Tensor, " question"]:
-    """Which questions a model answers right, in the task's layout or in others."""
+    """Return which questions a model answers right, in the task's layout or in given layouts."""
     rows = task.lay_out(split, numbers, layouts).to(model.device)
     known = task.problems(split)
     said = speak(model, task, rows)
@@ -61,10 +61,10 @@ def rights(
 
 
 def numbers_of(task: WordedTask, split: str, rows: int | None) -> list[int]:
-    """The questions of a split that are asked: all, or the first ones.
+    """Return the numbers of a split's questions: all of them, or the first `rows`.
 
     Raises:
-        ConfigError: None are asked for.
+        ConfigError: `rows` is below 1.
     """
     if rows is not None and rows < 1:
         raise ConfigError(f"rows={rows} must be at least 1")
@@ -72,7 +72,7 @@ def numbers_of(task: WordedTask, split: str, rows: int | None) -> list[int]:
 
 
 def best_guess(task: WordedTask, split: str) -> tuple[str, float]:
-    """The best guess that does not reason, and how often it is right."""
+    """Return the name and the accuracy of the best guess without reasoning."""
     guesses = {"commonest answer": task.majority_rate(split)} | dict(task.shortcuts(split))
     name = max(guesses, key=lambda guess: guesses[guess])
     return name, guesses[name]

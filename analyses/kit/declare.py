@@ -1,12 +1,12 @@
-"""How an analysis is declared: which rows it looks at, what it is given, which options it has.
+"""The `@analysis` decorator: it declares an analysis's rows, given arguments and options.
 
     @analysis(given=("n_loops",), example=Example("chains"))
     def my_analysis(
         model: Looped, batch: Batch, *, n_loops: int | None = None, top: int = 5
     ) -> MyResult:
 
-The type of `model` names what a model must be able to do. Keyword-only parameters are either
-`given` by `analyse` or options of the analysis, on the command line `--set top=3`.
+The type of `model` is the capability that a model must have. Keyword-only parameters are either
+`given` by `analyse` or options of the analysis (on the command line `--set top=3`).
 """
 
 from collections.abc import Callable, Mapping
@@ -25,12 +25,12 @@ GIVEN = ("n_loops", "trained", "bridge_words", "split", "task", "problems")
 
 @dataclass(frozen=True)
 class Example:
-    """A call of an analysis that takes a moment, for the conformance tests.
+    """A fast call of an analysis for the conformance tests.
 
     Args:
-        run: Which tiny run: `chains` and `graphs` are of models that loop, `thoughts` and `stages`
-            of models that think; `history` is a run with a planted history.
-        n: Rows of each split.
+        run: Which tiny run: `chains` and `graphs` are of looped models, `thoughts` and `stages` of
+            thought models; `history` is a run with an artificial history.
+        n: Number of rows of each split.
         options: Options of the analysis.
     """
 
@@ -41,7 +41,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Declared:
-    """What `analyse` needs to know of an analysis to call it."""
+    """The properties of an analysis that `analyse` needs in order to call it."""
 
     name: str
     on: On
@@ -59,14 +59,14 @@ def analysis(
 
     Args:
         given: Keyword parameters that `analyse` fills in: `n_loops`; `trained`, what the run was
-            trained on; `task`; `split`, the name of the rows' split; `problems`, the rows of a task
-            in words; `bridge_words`, the tokens that are a bridge in some row.
-        on: Which rows it looks at if none are named: those of the hardest split, of the split that
-            the run is judged on, or of every split as a dict; or the run as a whole.
-        example: A call for the conformance tests; by default of a tiny run on chains of facts.
+            trained on; `task`; `split`, the name of the rows' split; `problems`, the rows of a
+            worded task; `bridge_words`, the tokens that are a bridge in some row.
+        on: The default rows: those of the hardest split, of the split that the run is judged on, or
+            of every split as a dict; or the run as a whole.
+        example: A call for the conformance tests; by default on a tiny run on chains of facts.
 
     Raises:
-        ConfigError: A parameter has no type, or one that is given does not exist.
+        ConfigError: A parameter has no type, or a name in `given` does not exist.
     """
 
     def declare(function: Function) -> Function:
@@ -80,7 +80,7 @@ def analysis(
 
 
 def declared(name: str) -> Declared:
-    """Return how an analysis is called.
+    """Return the declaration of an analysis.
 
     Raises:
         ConfigError: There is no such analysis, or it was registered without `analysis`.

@@ -1,4 +1,4 @@
-"""Figures as files: PNG and SVG are drawn by kaleido, which needs a Chrome or Chromium."""
+"""Figures as files; kaleido draws PNG and SVG, and needs Chrome or Chromium."""
 
 from functools import cache
 from typing import TYPE_CHECKING, Literal
@@ -10,18 +10,18 @@ WIDTH = 1_000  # pixels
 
 
 def image(figure: "go.Figure", kind: Literal["png", "svg"]) -> bytes:
-    """A figure as the bytes of a picture."""
+    """Return a figure as the bytes of an image file."""
     return bytes(figure.to_image(format=kind, width=WIDTH, scale=2))
 
 
 def page(figure: "go.Figure") -> str:
-    """A figure as a page of HTML that needs no network."""
+    """Return a figure as a self-contained HTML page that works offline."""
     return str(figure.to_html(include_plotlyjs=True))
 
 
 @cache
 def why_no_image() -> str | None:
-    """Why no picture can be drawn here; None if it can."""
+    """Return why no image can be drawn on this machine; None if one can."""
     try:
         import kaleido  # noqa: F401
         from choreographer.browsers.chromium import Chromium

@@ -1,4 +1,4 @@
-"""How loops and positions are called wherever people read them."""
+"""Labels of loops, thoughts, difficulties and positions in figures and tables."""
 
 from collections.abc import Sequence
 
@@ -6,34 +6,34 @@ SEEN = {" ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥"}
 
 
 def loop_label(loop: int) -> str:
-    """Code numbers loops from 0; people read `after loop 1`; −1 is the input of the first."""
+    """Return the label of a loop numbered from 0, such as `after loop 1`; −1 is the input."""
     return "input" if loop < 0 else f"after loop {loop + 1}"
 
 
 def loop_labels(n_loops: int, with_input: bool = False) -> list[str]:
-    """Labels of all loops in order, the input before them if wanted."""
+    """Return the labels of all loops in order, optionally with the input before them."""
     return [loop_label(loop) for loop in range(-1 if with_input else 0, n_loops)]
 
 
 def thought_label(thought: int) -> str:
-    """Code numbers thoughts from 0; people read `thought 1`."""
+    """Return the label of a thought numbered from 0, such as `thought 1`."""
     return f"thought {thought + 1}"
 
 
 def level_label(level: int, unit: str) -> str:
-    """A difficulty with its unit: `12 hops`, `1 hop`, `depth 8`."""
+    """Return a difficulty with its unit: `12 hops`, `1 hop`, `depth 8`."""
     if not unit.endswith("s"):
         return f"{unit} {level}"
     return f"{level} {unit.removesuffix('s') if level == 1 else unit}"
 
 
 def literal(text: str) -> str:
-    """A text as plotly shows it literally, tags included."""
+    """Escape a text so that plotly shows it literally, including tags."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def visible(word: str) -> str:
-    """A token's text with the blanks and line ends at its sides to be seen: `␣the`, `⏎`."""
+    """Make the whitespace at the ends of a token's text visible: `␣the`, `⏎`."""
     inner = word.strip()
     if not inner:
         return "".join(SEEN.get(c, c) for c in word) or "∅"
@@ -44,5 +44,5 @@ def visible(word: str) -> str:
 
 
 def position_labels(words: Sequence[str]) -> list[str]:
-    """Position and word, so that a word that comes twice keeps two columns."""
+    """Return labels of position and word, so that a repeated word keeps separate columns."""
     return [f"{position} {word}" for position, word in enumerate(words)]

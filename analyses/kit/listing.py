@@ -1,4 +1,4 @@
-"""The registry of analyses: functions by name. Nothing is imported until a name is looked up."""
+"""The registry of analyses by name; an analysis is imported when its name is first looked up."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""A large batch in parts, so that what an analysis keeps of all loops fits memory."""
+"""Large batches in parts, so that an analysis's activations of all loops fit into memory."""
 
 from collections.abc import Iterator
 from typing import TypeVar
@@ -11,9 +11,9 @@ Rows = TypeVar("Rows", bound=Batch)
 
 
 def in_parts(model: CanRecord, batch: Rows, n_rows: int = 512) -> Iterator[Rows]:
-    """The rows in order, `n_rows` at a time; all at once where hooks are open on the model.
+    """Yield the rows in order, `n_rows` at a time, or all at once if hooks are on the model.
 
-    An edit may be of certain rows, so that it must see them all.
+    An edit may target certain rows, so it must get the whole batch.
     """
     size = len(batch) if is_heard(*model.hook_points()) else n_rows
     for start in range(0, len(batch), size):
@@ -21,7 +21,10 @@ def in_parts(model: CanRecord, batch: Rows, n_rows: int = 512) -> Iterator[Rows]
 
 
 def most_loops(model: CanLoop, times: float) -> int:
-    """As many loops as a model can run: its table's, or `times` those that it runs by itself."""
+    """Return the most loops to run: all in the loop embedding, or `times` the model's default.
+
+    A model with one loop always runs one.
+    """
     if model.n_loops == 1:
         return 1
     return model.max_loops or round(times * model.n_loops)

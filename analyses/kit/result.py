@@ -1,4 +1,4 @@
-"""What every analysis returns: frozen numbers with three ways to look at them."""
+"""`Result`, the return type of every analysis: numbers with a figure, a table and a summary."""
 
 import dataclasses
 import math
@@ -15,22 +15,28 @@ if TYPE_CHECKING:
 
 
 class Result(ABC):
-    """Numbers of one analysis. Subclasses are frozen dataclasses whose fields say their axes."""
+    """Numbers of one analysis.
+
+    Subclasses are frozen dataclasses whose field types name their axes.
+    """
 
     @abstractmethod
     def figure(self) -> "go.Figure":
-        """The finding as a picture, its control beside it."""
+        """Draw the finding beside its control."""
 
     @abstractmethod
     def to_frame(self) -> "pd.DataFrame":
-        """The numbers as a tidy table, one row for each point of the figure."""
+        """Return the numbers as a tidy table, with one row for each point of the figure."""
 
     @abstractmethod
     def summary(self) -> str:
-        """The finding in one line."""
+        """Return the finding in one line."""
 
     def to_plain(self) -> dict[str, Any]:
-        """All fields as data for JSON; a tensor as nested lists with the names of its axes."""
+        """Return all fields as JSON-compatible data.
+
+        Tensors become nested lists with the names of their axes.
+        """
         hints = typing.get_type_hints(type(self), include_extras=True)
         fields = dataclasses.fields(typing.cast(Any, self))
         return {f.name: _plain(getattr(self, f.name), hints[f.name]) for f in fields}
@@ -38,7 +44,7 @@ class Result(ABC):
 
 def _plain(value: Any, hint: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        kinds = [hint, *typing.get_args(hint)]  # of a tensor that may be absent, what it may be
+        kinds = [hint, *typing.get_args(hint)]  # an optional tensor's hint is a union
         axes = next((kind.dim_str for kind in kinds if hasattr(kind, "dim_str")), "")
         return {"axes": str(axes).split(), "values": _listed(value)}
     if isinstance(value, tuple):
@@ -52,7 +58,7 @@ def _plain(value: Any, hint: Any) -> Any:
 
 
 def _listed(tensor: torch.Tensor) -> Any:
-    """Nested lists; what is not a number becomes null, which JSON has."""
+    """Return nested lists; NaN and infinities, which JSON lacks, become null."""
     array = tensor.detach().cpu().double().numpy()
     if tensor.dtype in (torch.int64, torch.bool):
         return tensor.tolist()

@@ -1,4 +1,4 @@
-"""Batches by split: what an analysis is given when it compares splits."""
+"""Batches by split, for analyses that compare splits."""
 
 from collections.abc import Mapping
 
@@ -8,22 +8,22 @@ Batches = Batch | Mapping[str, Batch]
 
 
 def by_split(batch: Batches) -> dict[str, Batch]:
-    """Batches by the name of their split; a lone batch has a name too."""
+    """Return batches by split name; a single batch gets a name too."""
     if isinstance(batch, Batch):
         return {"this question" if len(batch) == 1 else "batch": batch}
     return dict(batch)
 
 
 def of_tests(values: Mapping[str, float]) -> float:
-    """The highest value of a test split: what an accuracy on any of them has to beat."""
+    """Return the highest value over test splits, which an accuracy on any of them has to beat."""
     return max((v for split, v in values.items() if split.startswith("test")), default=0.0)
 
 
 def with_bridges(batch: Batches) -> dict[str, Batch]:
-    """The splits that have bridges at all.
+    """Return the splits in which some row has a bridge.
 
     Raises:
-        ValueError: None has.
+        ValueError: No split has one.
     """
     found = {
         split: rows for split, rows in by_split(batch).items() if bool((rows.bridge >= 0).any())

@@ -1,4 +1,4 @@
-"""How sure a mean is: bootstrap over examples."""
+"""Confidence intervals of means: bootstrap over examples."""
 
 import numpy as np
 import torch
@@ -11,10 +11,11 @@ DRAWS = 1_000
 def bootstrap(
     values: Float[Tensor, "*axes example"], seed: int = 0
 ) -> tuple[Float[Tensor, "*axes"], Float[Tensor, "*axes"], Float[Tensor, "*axes"]]:
-    """Mean over examples, with the ends of its 95 % percentile interval; NaN examples count not.
+    """Compute the mean over examples and the ends of its 95 % percentile interval.
 
-    Every row along the other axes is resampled by the same draws, so that differences between
-    rows keep their pairing. All is computed, and returned, on the CPU: MPS has no float64.
+    NaN examples are ignored. All rows along the other axes are resampled with the same draws, so
+    differences between rows stay paired. The results are computed and returned on the CPU, because
+    MPS has no float64.
     """
     values = values.cpu()
     present = values.isfinite()

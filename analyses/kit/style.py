@@ -1,11 +1,11 @@
-"""One look for all figures."""
+"""The shared style of all figures."""
 
 from collections.abc import Sequence
 from math import ceil
 
 import plotly.graph_objects as go
 
-# Okabe and Ito's colours, told apart by colour-blind readers
+# The Okabe-Ito palette, which colour-blind readers can tell apart
 COLOURS = ("#0072B2", "#009E73", "#D55E00", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 CONTROL = "#8A8A8A"
 INK = "#333333"
@@ -22,20 +22,20 @@ LOG_TICKS = {
 }
 FOOT = 10  # pixels below the legend
 DOT = " · "
-SUBTITLE = 74  # characters of a line below the title, in a figure of half the page
+SUBTITLE = 74  # characters of a subtitle line in a figure of half the page's width
 SUBTITLE_ROW = 15
 AXIS = 52  # pixels for tick labels and the title of an axis
 LEGEND_ROW = 22
-NARROW = 560  # pixels of the narrowest column that a legend is laid out for
+NARROW = 560  # pixels of the narrowest column that legends have to fit
 
 
 def colour_of(split: str, number: int) -> str:
-    """A split's colour: the same in every figure."""
+    """Return a split's colour, which is the same in every figure."""
     return SPLIT_COLOURS.get(split, COLOURS[number % len(COLOURS)])
 
 
 def styled(figure: go.Figure, title: str, height: int = 420) -> go.Figure:
-    """The common layout; the legend has room of its own below the axes."""
+    """Apply the common layout, with space for the legend below the axes."""
     names = [t.name for t in figure.data if t.name and t.showlegend is not False]
     rows = ceil(sum(48 + 7 * len(name) for name in names) / NARROW)
     bottom = AXIS + FOOT + LEGEND_ROW * rows
@@ -67,7 +67,7 @@ def styled(figure: go.Figure, title: str, height: int = 420) -> go.Figure:
 
 
 def subtitled(figure: go.Figure, text: str) -> go.Figure:
-    """Say below the title of a figure what it is of, in as many lines as a narrow one needs."""
+    """Add a subtitle with a figure's provenance, in as many lines as a narrow figure needs."""
     lines: list[str] = []
     for part in text.split(DOT):
         if lines and len(lines[-1]) + len(DOT) + len(part) <= SUBTITLE:
@@ -77,7 +77,7 @@ def subtitled(figure: go.Figure, text: str) -> go.Figure:
     written = f"{DOT.rstrip()}<br>".join(lines)
     figure.update_layout(title_subtitle={"text": written, "font": {"size": 11, "color": "#777777"}})
     more = SUBTITLE_ROW * (len(lines) - 1)
-    if more:  # above the axes, which keep their height
+    if more:  # grow the top margin, so that the axes keep their height
         height = figure.layout.height + more
         figure.update_layout(
             height=height,
@@ -89,7 +89,7 @@ def subtitled(figure: go.Figure, text: str) -> go.Figure:
 
 
 def legend_line(figure: go.Figure, name: str, dash: str, colour: str = INK, **line: object) -> None:
-    """An entry of the legend that explains a dash rather than one trace."""
+    """Add a legend entry that explains a dash style rather than one trace."""
     figure.add_scatter(
         x=[None], y=[None], mode="lines", name=name, line={"color": colour, "dash": dash} | line
     )
@@ -98,7 +98,7 @@ def legend_line(figure: go.Figure, name: str, dash: str, colour: str = INK, **li
 def band(
     x: Sequence[float | int], low: Sequence[float], high: Sequence[float], colour: str
 ) -> go.Scatter:
-    """An interval as a shaded band."""
+    """Build a shaded band for an interval."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return go.Scatter(
         x=[*x, *reversed(x)],

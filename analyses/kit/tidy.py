@@ -1,4 +1,4 @@
-"""A tidy table from tensors with named axes: one row for each point of a figure."""
+"""Tidy tables from tensors with named axes: one row for each point of a figure."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -16,12 +16,12 @@ def tidy(
     """Make one row for each combination of labels.
 
     Args:
-        values: Tensors by column name, with these axes; an axis of size 1 holds for all labels.
+        values: Tensors by column name, with these axes; an axis of size 1 is broadcast.
         axes: The labels of each axis, in order, by column name.
         **constants: Columns that hold one value.
 
     Raises:
-        ValueError: The shape of a tensor is not that of the labels.
+        ValueError: The shape of a tensor does not match the labels.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""What training showed a model: loops and difficulties, and how far guessing would have come."""
+"""The task and loops that a model was trained on, and the accuracy of guessing on that task."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,12 @@ from workbench.runs import Run
 from workbench.tasks import Task
 from workbench.tasks.batch import Batch
 
-FITTED = 4_000  # rows of the training split that a guess is fitted on
+FITTED = 4_000  # rows of each training split that a guess is fitted on
 
 
 @dataclass(frozen=True, eq=False)
 class Shortcut:
-    """The best guess that does not reason, and how often it is right at each difficulty."""
+    """The best guess without reasoning, and its accuracy at each difficulty."""
 
     name: str
     accuracy: Float[Tensor, " difficulty"]
@@ -24,17 +24,17 @@ class Shortcut:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """The task that a model was trained on, and how many loops training ran."""
+    """The task that a model was trained on, and the number of loops in training."""
 
     task: Task
     loops: tuple[int, int]
-    """The fewest and the most that a batch ran."""
+    """The fewest and the most loops that a training batch ran."""
     split: str | None = None
-    """The split that an analysis looks at; None for a typed question."""
+    """The split that an analysis runs on; None for a typed question."""
 
     @classmethod
     def of(cls, run: Run, split: str | None = None) -> "Trained":
-        """What a run was trained on."""
+        """Return the task and loops that a run was trained on."""
         loops = run.recipe.training.loops
         if isinstance(loops, list):
             return cls(run.task, (loops[0], loops[1]), split)
@@ -42,16 +42,17 @@ class Trained:
         return cls(run.task, (1 if loops == "hops" else most, most), split)
 
     def shortcut(self, batch: Batch) -> Shortcut | None:
-        """How far one gets without reasoning, by difficulty of the rows.
+        """Measure the accuracy of guessing without reasoning, by difficulty of the rows.
 
-        A boosted tree on all local features that the task names, fitted on training rows. Of a task
-        that names none, the best of its own shortcuts; it is known for the split as a whole only.
+        The guess is a boosted tree on all local features that the task defines, fitted on training
+        rows. If the task defines none, it is the best of the task's own shortcuts, whose accuracy
+        is known only for the whole split; without a split there is no guess.
         """
         batch = batch.to("cpu")
         levels = batch.difficulty.unique()
         try:
             features = self.task.local_features(batch)
-        except ValueError:  # the task names none
+        except ValueError:  # the task defines no local features
             if self.split is None:
                 return None
             guesses = self.task.shortcuts(self.split)
@@ -62,7 +63,7 @@ class Trained:
         return Shortcut("boosted tree on local features", torch.stack(shares))
 
     def _guess(self, features: dict[str, np.ndarray]) -> np.ndarray:
-        """What a boosted tree answers that was fitted on training rows."""
+        """Fit a boosted tree on training rows and return its answers."""
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         names = [name for name in self.task.splits if "train" in name]

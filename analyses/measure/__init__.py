@@ -1,1 +1,1 @@
-"""How well runs do, and what it costs."""
+"""How well runs perform, and what it costs."""

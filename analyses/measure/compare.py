@@ -1,12 +1,12 @@
 """Which of several runs answers the same questions better, and is the difference more than luck?
 
-Pairs of runs are compared question by question: McNemar's exact test looks at the questions that
-one run gets right and the other wrong. Runs of one recipe with several seeds also give a mean with
-a standard deviation over seeds.
+Each run is compared with the first one, question by question: McNemar's exact test uses the
+questions that one run gets right and the other wrong. For a recipe trained with several seeds, the
+mean and the standard deviation over seeds are reported too.
 
-ProsQA's split `test_swapped` asks every test question about its other person, so that the answer
-flips. A guess that does not look at who is asked about gives both the same answer and is never
-right in both; one that tosses coins is right in both a quarter of the time.
+ProsQA's split `test_swapped` repeats each test question with the other person, so that the answer
+flips. A guess that ignores the person gives both questions the same answer, so it is never right on
+both. A coin toss is right on both a quarter of the time.
 """
 
 from collections.abc import Sequence
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 Parts = dict[str, Tensor]
 
 SWAPPED = "test_swapped"
-BLIND = 0.25  # both right at most, by any guess that is blind to who is asked about: p·(1 − p)
+BLIND = 0.25  # the most that a guess that ignores the person gets right on both: p·(1 − p)
 
 
 @dataclass(frozen=True, eq=False)
 class Compare(Result):
-    """Accuracies with Wilson intervals, and differences to the first run with bootstrap ones.
+    """Accuracies with Wilson intervals, and differences to the first run with bootstrap intervals.
 
-    The controls are the best guess that does not reason and, for the swapped twins, `BLIND`.
+    The controls are the best guess without reasoning and, for the swapped twins, `BLIND`.
     """
 
     right: Bool[Tensor, "run question"]
@@ -49,30 +49,30 @@ class Compare(Result):
     low: Float[Tensor, " run"]
     high: Float[Tensor, " run"]
     difference: Float[Tensor, " run"]
-    """Of each run's accuracy to the first run's."""
+    """Each run's accuracy minus the first run's."""
     difference_low: Float[Tensor, " run"]
     difference_high: Float[Tensor, " run"]
     p_value: Float[Tensor, " run"]
-    """McNemar's exact p against the first run."""
+    """McNemar's exact p-value against the first run."""
     by_level: Float[Tensor, "run level"]
     by_level_low: Float[Tensor, "run level"]
     by_level_high: Float[Tensor, "run level"]
     by_level_p: Float[Tensor, "run level"]
     by_level_n: Int[Tensor, " level"]
     swapped: Float[Tensor, " run"]
-    """Accuracy on the swapped twins; NaN where there are none, as are the next ones."""
+    """Accuracy on the swapped twins; like the next three fields, NaN if there are no twins."""
     both: Float[Tensor, " run"]
-    """Share of questions answered right together with their twins."""
+    """Share of questions for which both the question and its twin are answered right."""
     both_low: Float[Tensor, " run"]
     both_high: Float[Tensor, " run"]
     recipe_mean: Float[Tensor, " recipe"]
     """Mean accuracy over the runs of a recipe."""
     recipe_sd: Float[Tensor, " recipe"]
-    """Standard deviation over them; NaN of one run."""
+    """Standard deviation over the runs of a recipe; NaN for a single run."""
     recipe_n: Int[Tensor, " recipe"]
     runs: tuple[str, ...]
     recipe_of: tuple[str, ...]
-    """Each run's recipe."""
+    """Name of each run's recipe."""
     recipes: tuple[str, ...]
     levels: tuple[int, ...]
     unit: str
@@ -82,7 +82,7 @@ class Compare(Result):
 
     @property
     def has_twins(self) -> bool:
-        """Whether the swapped twins were asked too."""
+        """Whether the swapped twins were evaluated too."""
         return bool(self.both.isfinite().any())
 
     def to_frame(self) -> "pd.DataFrame":
@@ -149,16 +149,16 @@ def compare(
     beside: Sequence[str] = (),
     rows: int | None = None,
 ) -> Compare:
-    """Ask several runs the questions of the first one, each in the layout it was trained for.
+    """Compare several runs on the first run's questions, each in the layout it was trained with.
 
     Args:
         run: The run that the others are compared with.
-        split: Whose questions; by default the one that the task is judged on.
+        split: Split of the questions; by default the one that the task is judged on.
         beside: Names or folders of the other runs.
-        rows: Questions to ask; by default all.
+        rows: Number of questions, from the start of the split; by default all.
 
     Raises:
-        ConfigError: A run answers no questions in words, or does not know the first one's words.
+        ConfigError: A run does not answer in words, or its vocabulary is not the first run's.
     """
     runs = runs_beside(run, beside)
     first = cast(WordedTask, run.task)
@@ -191,7 +191,7 @@ def compare(
 
 
 def shares(right: Bool[Tensor, "run question"]) -> tuple[Tensor, Tensor, Tensor]:
-    """The share of right answers of each run, with the ends of its Wilson interval."""
+    """Return each run's share of right answers, with the ends of its Wilson interval."""
     n = right.shape[1]
     ends = [wilson(count, n) for count in right.sum(1).tolist()]
     low, high = torch.tensor(ends).unbind(-1)
@@ -226,7 +226,7 @@ def _by_level(right: Bool[Tensor, "run question"], level: Int[Tensor, " question
 
 
 def _with_twins(right: Bool[Tensor, "run question"], twins: Tensor | None) -> Parts:
-    """Accuracy on the twins, and on questions and twins together."""
+    """Compute the accuracy on the twins, and on questions together with their twins."""
     if twins is None:
         none = torch.full((len(right),), torch.nan)
         return dict.fromkeys(("swapped", "both", "both_low", "both_high"), none)
@@ -235,7 +235,7 @@ def _with_twins(right: Bool[Tensor, "run question"], twins: Tensor | None) -> Pa
 
 
 def _by_recipe(right: Bool[Tensor, "run question"], names: Sequence[str]) -> Parts:
-    """Mean and standard deviation of the accuracies of runs of one recipe."""
+    """Compute the mean and standard deviation of the accuracies of each recipe's runs."""
     recipes = list(dict.fromkeys(names))
     accuracy = right.double().mean(1)
     groups = [accuracy[[name == recipe for name in names]] for recipe in recipes]

@@ -1,4 +1,4 @@
-"""The picture of a comparison of runs."""
+"""Figure of a comparison of runs."""
 
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from analyses.measure.compare import Compare
 
-SHIFT = 0.12  # between runs at one level, so that their intervals do not cover each other
+SHIFT = 0.12  # between runs at one level, so that their intervals do not overlap
 
 
 def compare_figure(found: "Compare") -> go.Figure:
-    """Accuracy overall and by level, differences to the first run, and pairs with their twins."""
+    """Draw accuracy overall, by level and with twins, and differences to the first run."""
     titles = ["accuracy", f"by {found.unit}", f"difference to {literal(found.runs[0])}"]
     if found.has_twins:
         titles.append("right together with the swapped twin")
@@ -70,7 +70,7 @@ def _points(
     legend: bool = False,
     note: str = "",
 ) -> None:
-    """Means with their intervals as bars."""
+    """Draw means as points and their intervals as error bars."""
     mean, low, high = ends
     figure.add_scatter(
         x=x,

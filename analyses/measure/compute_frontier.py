@@ -1,4 +1,4 @@
-"""How many loops does how much reasoning take? Accuracy over loops and difficulty."""
+"""How many loops does each difficulty need? Accuracy by number of loops and by difficulty."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,10 +37,10 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ComputeFrontier(Result):
-    """Accuracy read after each loop, by difficulty, with the frontier fitted through it.
+    """Accuracy after each loop, by difficulty, and the frontier fitted to it.
 
-    The controls are the commonest answer of each difficulty and the best guess that does not
-    reason. Cells carry Wilson intervals; the frontier and the means a bootstrap over questions.
+    The controls are the commonest answer of each difficulty and the best guess without reasoning.
+    Cells have Wilson intervals; the frontier and the means have bootstrap intervals over questions.
     """
 
     accuracy: Float[Tensor, "difficulty loop"]
@@ -49,32 +49,32 @@ class ComputeFrontier(Result):
     n: Int[Tensor, " difficulty"]
     levels: Int[Tensor, " difficulty"]
     majority: Float[Tensor, " difficulty"]
-    """Accuracy of the commonest answer of each difficulty: what counts as chance."""
+    """Accuracy of the commonest answer of each difficulty, which is taken as chance."""
     shortcut: Float[Tensor, " difficulty"]
     """Accuracy of the best guess without reasoning; NaN where none is known."""
     shortcut_name: str | None
     beyond_guess: Bool[Tensor, " difficulty"]
-    """Whether the best loop is above chance by more than noise, and above the shortcut, where one
-    is known, by more than its standard error; the slope goes through these difficulties alone."""
+    """Whether the best loop is above chance by more than noise and, where a shortcut is known,
+    above the shortcut by more than its standard error. Only these difficulties give the slope."""
     crossing: Float[Tensor, " difficulty"]
-    """Loops after which accuracy is 3/4 of the way from chance to its ceiling; NaN if never."""
+    """Loops until accuracy is 3/4 of the way from chance to its ceiling; NaN if it never is."""
     crossing_low: Float[Tensor, " difficulty"]
     crossing_high: Float[Tensor, " difficulty"]
     slope: Interval
     """Loops that one more reasoning step costs."""
     intercept: float
     in_range: Interval
-    """Mean over the difficulties of training of the best accuracy of all loops ≥ difficulty."""
+    """Mean, over the trained difficulties, of the best accuracy among loops ≥ difficulty."""
     beyond_range: Interval
     one_loop_hardest: Interval
-    """Accuracy after one loop at the greatest difficulty: what needs no iteration."""
+    """Accuracy after one loop at the greatest difficulty, i.e. what needs no iteration."""
     unit: str
     trained_loops: tuple[int, int] | None
     trained_difficulty: tuple[int, int] | None
 
     @property
     def n_loops(self) -> int:
-        """Loops that were run."""
+        """Number of loops that were run."""
         return self.accuracy.shape[1]
 
     def to_frame(self) -> "pd.DataFrame":
@@ -128,14 +128,15 @@ def compute_frontier(
     n_loops: int | None = None,
     trained: Trained | None = None,
 ) -> ComputeFrontier:
-    """Accuracy after every loop and at every difficulty of a batch.
+    """Compute the accuracy after every loop and at every difficulty of a batch.
 
     Args:
-        model: The model; hooks that are open on it act.
+        model: The model; active hooks apply.
         batch: Questions of several difficulties.
-        n_loops: Loops to run; by default all that its loop embedding has rows for, or 2.5 times
-            those that it was trained with.
-        trained: What it was trained on; without it no range and no shortcut is drawn.
+        n_loops: Loops to run; by default as many as the loop embedding has rows, or else 2.5 times
+            the number that the model was trained with.
+        trained: What the model was trained on; without it, no trained range and no shortcut are
+            drawn.
     """
     loops = most_loops(model, 2.5) if n_loops is None else n_loops
     right = right_by_loop(model, batch, loops)
@@ -155,7 +156,7 @@ def compute_frontier(
 
 
 def _cells(right: Bool[Tensor, "loop batch"], batch: Batch) -> dict[str, Any]:
-    """Accuracy of each difficulty after each loop, and of its commonest answer."""
+    """Compute the accuracy of each difficulty after each loop, and of its commonest answer."""
     difficulty, answer = batch.difficulty.cpu(), batch.answer.cpu()
     levels, n = difficulty.unique(return_counts=True)
     buckets = [difficulty == level for level in levels]
@@ -180,7 +181,7 @@ def _fitted(
     shown: tuple[int, int] | None,
     guess: Float[Tensor, " difficulty"],
 ) -> dict[str, Any]:
-    """The frontier and the means in and beyond the range that training showed, with intervals."""
+    """Fit the frontier and average inside and beyond the trained range, with intervals."""
     accuracy, levels, chance = cells["accuracy"], cells["levels"], cells["majority"]
     draws = resampled(right, batch.difficulty.cpu(), levels)
     solved = solvable(accuracy, chance, cells["n"])
@@ -204,7 +205,7 @@ def _fitted(
 
 
 def right_by_loop(model: CanLoop, batch: Batch, n_loops: int) -> Bool[Tensor, "loop batch"]:
-    """Whether the answer read after each loop is right; one forward reads all loops."""
+    """Return whether the answer after each loop is right; one forward pass gives all loops."""
     found = []
     for rows in in_parts(model, batch):
         logits = model(**rows.inputs, n_loops=n_loops, every_loop=True, logits_at=rows.read_at)
@@ -223,5 +224,5 @@ def _interval(value: Tensor, draws: Float[Tensor, " draw"]) -> Interval:
 
 
 def _list(solved: Sequence[str]) -> str:
-    """Difficulties and the loops after which they are solved."""
+    """Join the descriptions of solved difficulties; `none` if there are none."""
     return f"{', '.join(solved)} loops" if solved else "none"

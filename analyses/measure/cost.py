@@ -1,14 +1,16 @@
 """What does an answer cost? Accuracy against operations, passes and time, for thoughts and words.
 
-A run that thinks is asked after 0 to all of its thoughts. A run that says its steps is asked to
-answer after fewer words than it would say: its chain is cut, at the end of a step, and the mark of
-the answer put there, at as many words as others have thoughts, at quarters of its longest chain,
-and nowhere. So both can be read at equal budgets.
+A run that thinks is evaluated with every number of thoughts from 0 to its own. A run that writes
+out its steps is evaluated with limits on the number of words: its chain is cut at the end of a
+step, and the answer mark is put there. The limits are 0 up to the largest number of thoughts of any
+run, the quarters of the run's longest chain, and no limit. So both kinds of run can be compared at
+equal budgets.
 
-Operations are counted from shapes (`workbench.instruments.flops`); passes are what must happen one
-after another: one for each thought, one for each token said. Time is measured, one question at a
-time, the median of several rounds in which all take turns; on a machine that does other things too,
-its ratio to the chain of thought says more than its seconds.
+Operations are counted from shapes (`workbench.instruments.flops`). Passes are those that must run
+one after another: one for each thought and one for each generated token. Time is measured one
+question at a time, as the median of several rounds in which all ways of answering take turns. On a
+machine that does other work too, the ratio to the chain of thought's time is more reliable than the
+seconds.
 """
 
 from collections.abc import Sequence
@@ -42,50 +44,51 @@ AXES = {
 
 
 class Way(NamedTuple):
-    """One way in which one run answers."""
+    """A way in which one run answers: a number of thoughts or a limit on its words."""
 
     run: int
     thoughts: int
     words: int
-    """Tokens of a chain that may be said before the answer; −1 if all."""
+    """Most tokens of the chain before the answer; −1 for no limit."""
     spent: Spent
     model: CanThink
 
 
 @dataclass(frozen=True, eq=False)
 class Cost(Result):
-    """Accuracy and costs, a point for each way of answering; means over questions.
+    """Accuracy and costs as means over questions, one point for each way of answering.
 
-    The control is the best guess without reasoning. Accuracies carry Wilson intervals, times the
-    least and the most of all rounds.
+    The control is the best guess without reasoning. Accuracies have Wilson intervals; times have
+    the minimum and maximum over rounds.
     """
 
     accuracy: Float[Tensor, " point"]
     low: Float[Tensor, " point"]
     high: Float[Tensor, " point"]
     positions: Float[Tensor, " point"]
-    """Tokens that are run, the question's among them."""
+    """Token positions that are run, including the question's."""
     passes: Float[Tensor, " point"]
     flops: Float[Tensor, " point"]
     latency: Float[Tensor, " point"]
     latency_low: Float[Tensor, " point"]
     latency_high: Float[Tensor, " point"]
     ratio: Float[Tensor, " point"]
-    """Of the time to the reference's: the first run that says all its steps, else the first run."""
+    """Time divided by the reference's: the first run that writes out all its steps, or else the
+    first run."""
     thoughts: Int[Tensor, " point"]
     words: Int[Tensor, " point"]
-    """Tokens after which a chain is cut; −1 where nothing is."""
+    """Most tokens of the chain, after which it is cut; −1 for no limit."""
     run: Int[Tensor, " point"]
     runs: tuple[str, ...]
     reference: int
-    """The point that times are compared with."""
+    """Index of the point that times are compared with."""
     guess: str
     guess_accuracy: float
     split: str
     n: int
 
     def way(self, point: int) -> str:
-        """How a point answers, in words."""
+        """Return a label for the way in which a point answers."""
         if self.words[point] != ALL:
             return f"at most {int(self.words[point])} words"
         return f"{int(self.thoughts[point]) or 'no'} thoughts"
@@ -127,7 +130,7 @@ class Cost(Result):
         return styled(figure, "Accuracy against its cost", height=440)
 
     def _draw(self, figure: "go.Figure", number: int, field: str, column: int) -> None:
-        """One run's ways of answering, joined from the cheapest on."""
+        """Draw one run's ways of answering, joined in order of their passes."""
         from analyses.kit.style import COLOURS
 
         of = (self.run == number).nonzero()[:, 0]
@@ -182,18 +185,18 @@ def cost(
     timed: int = 5,
     repeats: int = 5,
 ) -> Cost:
-    """Accuracy, operations, passes and time of one run or several, at several budgets.
+    """Measure accuracy, operations, passes and time of one or several runs at several budgets.
 
     Args:
-        run: The run, whose questions all are asked.
-        split: Whose questions; by default the one that the task is judged on.
+        run: The run; all runs answer its questions.
+        split: Split of the questions; by default the one that the task is judged on.
         beside: Names or folders of the other runs.
-        rows: Questions to ask; by default all.
-        timed: Questions whose time is taken.
-        repeats: Rounds of taking it, beside one that warms up.
+        rows: Number of questions, from the start of the split; by default all.
+        timed: Number of questions that are timed.
+        repeats: Number of timed rounds, not counting the warm-up round.
 
     Raises:
-        ConfigError: A run answers no questions in words, or a number is too small.
+        ConfigError: A run does not answer in words, or a number is too small.
     """
     for name, number in (("timed", timed), ("repeats", repeats)):
         if number < 1:
@@ -228,7 +231,7 @@ def cost(
 
 
 def _reference(ways: Sequence[Way], speakers: Sequence[Speaker]) -> int:
-    """The first way that says all steps, or else the first run's own."""
+    """Return the index of the first way that writes all steps, or else of the first run's own."""
     layouts = [speakers[way.run].task.layout for way in ways]
     pairs = enumerate(zip(ways, layouts, strict=True))
     whole = (
@@ -240,7 +243,7 @@ def _reference(ways: Sequence[Way], speakers: Sequence[Speaker]) -> int:
 
 
 def _ways(index: int, speaker: Speaker, most: int) -> list[Way]:
-    """How a run is asked; the way that it was trained for comes last."""
+    """List the ways in which a run answers; the way that it was trained for comes last."""
     layout, model = speaker.task.layout, speaker.model
     if layout.filler == "latent" and layout.n_fillers:
         counts = range(layout.n_fillers + 1)

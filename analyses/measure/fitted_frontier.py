@@ -1,8 +1,8 @@
-"""The frontier of compute: how many loops each difficulty takes, and what a step costs.
+"""The compute frontier: how many loops each difficulty takes, and how many one more step costs.
 
 A difficulty is solved after the loop at which accuracy has come three quarters of the way from
-chance to its ceiling, interpolated between loops. The frontier is the straight line through these
-points over difficulty; its slope is what one more reasoning step costs in loops.
+chance to its ceiling, interpolated between loops. The frontier is the straight line fitted to these
+points over difficulty. Its slope is the number of loops that one more reasoning step costs.
 """
 
 from typing import NamedTuple
@@ -12,16 +12,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-WAY = 0.75  # from chance to the ceiling
-SURE = 3.0  # standard errors above chance: the ceiling is the best of many loops, so two are few
+WAY = 0.75  # share of the way from chance to the ceiling
+SURE = 3.0  # standard errors above chance; 2 are too few, as the ceiling is the best of many loops
 DRAWS = 1_000
 
 
 class Frontier(NamedTuple):
-    """Where each difficulty is solved, and the line through these points."""
+    """The loops after which each difficulty is solved, and the line fitted to them."""
 
     crossing: Float[Tensor, "*draw difficulty"]  # loops; NaN where it is never solved
-    slope: Float[Tensor, "*draw"]  # loops for one more step; NaN of fewer than two points
+    slope: Float[Tensor, "*draw"]  # loops for one more step; NaN with fewer than two points
     intercept: Float[Tensor, "*draw"]
 
 
@@ -31,7 +31,7 @@ def solvable(
     n: Int[Tensor, " difficulty"],
     sure: float = SURE,
 ) -> Bool[Tensor, " difficulty"]:
-    """Whether the best loop's accuracy is above chance by `sure` standard errors of chance."""
+    """Return whether the best loop is above chance by `sure` standard errors of chance."""
     error = (chance * (1 - chance) / n).sqrt()
     return accuracy.amax(-1) > chance + sure * error
 
@@ -42,9 +42,9 @@ def fit(
     solved: Bool[Tensor, " difficulty"],
     levels: Int[Tensor, " difficulty"],
 ) -> Frontier:
-    """Crossings of the difficulties that are solved, and the line of least squares through them.
+    """Find the crossings of the solved difficulties and the least-squares line through them.
 
-    What is above the threshold after the first loop is solved after one.
+    A difficulty that is above the threshold after the first loop has its crossing at 1.
     """
     threshold = (chance + WAY * (accuracy.amax(-1) - chance))[..., None]
     first = (accuracy >= threshold).int().argmax(-1, keepdim=True)
@@ -65,7 +65,7 @@ def resampled(
     levels: Int[Tensor, " difficulty"],
     seed: int = 0,
 ) -> Float[Tensor, "draw difficulty loop"]:
-    """Accuracies of bootstrap samples, each drawn within its difficulty."""
+    """Compute the accuracies of bootstrap samples, each drawn within its difficulty."""
     rng = np.random.default_rng(seed)
     found = []
     for level in levels:
@@ -81,9 +81,9 @@ def best_once_enough(
     levels: Int[Tensor, " difficulty"],
     wanted: Bool[Tensor, " difficulty"],
 ) -> Float[Tensor, "*draw"]:
-    """Mean over the wanted difficulties of the best accuracy of all loops ≥ difficulty (VCoT).
+    """Average, over the wanted difficulties, the best accuracy among loops ≥ difficulty (VCoT).
 
-    A difficulty that has no such loop does not count; NaN if none has.
+    Difficulties without such a loop are ignored; the mean is NaN if no difficulty has one.
     """
     loops = torch.arange(1, accuracy.shape[-1] + 1)
     enough = loops >= levels[:, None]  # [difficulty loop]

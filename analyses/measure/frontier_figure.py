@@ -1,4 +1,4 @@
-"""The picture of a compute frontier: a heat map, its frontier, and the controls beside it."""
+"""Figure of a compute frontier: a heat map, the fitted frontier, and the controls beside it."""
 
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,12 @@ NO_BETTER = " (×: a guess does about as well)"
 
 
 def frontier_figure(found: "ComputeFrontier") -> go.Figure:
-    """Loops to the right, difficulty upwards; majority and shortcut in columns of their own."""
+    """Draw loops to the right and difficulty upwards; each control has its own column."""
     columns = {"commonest<br>answer": found.majority}
     if found.shortcut_name is not None:
         columns["best<br>shortcut"] = found.shortcut
     wide = max(0.08 * len(columns), 1.6 * len(columns) / (found.n_loops + len(columns)))
-    wide = min(wide, 0.7)  # of one loop or two there is still something to see
+    wide = min(wide, 0.7)  # keeps the heat map visible when there are only one or two loops
     figure = make_subplots(
         1, 2, column_widths=[1 - wide, wide], shared_yaxes=True, horizontal_spacing=0.03
     )
@@ -65,7 +65,7 @@ def _name_axes(figure: go.Figure, found: "ComputeFrontier") -> None:
 
 
 def _draw_frontier(figure: go.Figure, found: "ComputeFrontier") -> None:
-    """Where each difficulty is solved, with its interval, and the line through these points."""
+    """Draw where each difficulty is solved, with its interval, and the line through the points."""
     solved = [i for i, loops in enumerate(found.crossing.tolist()) if loops == loops]
     if not solved:
         return
@@ -107,7 +107,7 @@ def _draw_frontier(figure: go.Figure, found: "ComputeFrontier") -> None:
 
 
 def _draw_range(figure: go.Figure, found: "ComputeFrontier") -> None:
-    """A dashed frame around the loops and difficulties that training showed."""
+    """Draw a dashed frame around the loops and difficulties used in training."""
     if found.trained_loops is None or found.trained_difficulty is None:
         return
     least, most = found.trained_difficulty
@@ -125,9 +125,10 @@ def _draw_range(figure: go.Figure, found: "ComputeFrontier") -> None:
 
 
 def _draw_targets(figure: go.Figure, found: "ComputeFrontier") -> None:
-    """A point in each cell: cells of a heat map cannot be clicked on, points can.
+    """Draw a point in each cell, because points can be clicked and heat-map cells cannot.
 
-    `customdata` is difficulty and loop, numbered from 0; a point shows when it is selected.
+    `customdata` holds the difficulty, the loop (numbered from 0) and the hover text. A point is
+    visible only when it is selected.
     """
     cells = [
         (level, loop, f"{accuracy:.3f} [{low:.3f}, {high:.3f}], n={n}")

@@ -1,16 +1,17 @@
 """How far can a task be solved without reasoning?
 
-A task names numbers that can be told of a question without reasoning, its local features. Guesses
-from them are fitted on the training split, from each feature alone (the commonest answer for each
-of its values) and from all together (boosted trees), and answer the rows of another split, by
-difficulty. What a model gets right beyond them it did not get so; what these guesses get right, a
-model may have got the same way. The control is the commonest answer.
+A task defines local features: numbers that can be computed from a question without reasoning.
+Guesses from these features are fitted on the training split and evaluated on another split, by
+difficulty. One guess uses each feature alone (the commonest answer for each of its values), and one
+uses all features together (boosted trees). What a model gets right beyond these guesses, it did not
+get in this way. What the guesses get right, a model may have got in the same way. The control is
+the commonest answer.
 
 Where a task has a version with matched controls, both versions are shown. If matching succeeded, no
-guess from local features comes out above chance there. Graphs and Boolean expressions are matched
-at every difficulty; stories of kinship from depth 3, for at depth 2 the facts on the two people
-asked about are the whole chain: there a local feature is the reasoning, and guessing from it is no
-shortcut.
+guess from local features is above chance there. Graphs and Boolean expressions are matched at every
+difficulty. Kinship stories are matched from depth 3: at depth 2 the facts about the two people in
+the question are the whole chain, so that a local feature is the reasoning, and guessing from it is
+not a shortcut.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,12 +42,12 @@ FIT = "train"  # the split that guesses are fitted on
 
 Features = Mapping[str, np.ndarray]
 Right = dict[str, np.ndarray]  # guess -> which rows it gets right
-Guess = Callable[[Features], Any]  # the answers to rows with these features
+Guess = Callable[[Features], Any]  # maps the features of rows to answers
 
 
 @dataclass(frozen=True, eq=False)
 class Shortcuts(Result):
-    """Accuracy of guesses by difficulty, with the ends of its 95 % Wilson interval."""
+    """Accuracy of guesses by difficulty, with the ends of 95 % Wilson intervals."""
 
     accuracy: Float[Tensor, "version guess difficulty"]
     low: Float[Tensor, "version guess difficulty"]
@@ -64,10 +65,10 @@ class Shortcuts(Result):
     unit: str
     split: str
     left_out: tuple[str, ...] = ()
-    """Versions that cannot be made in the task's sizes, each with the reason."""
+    """Versions that cannot be built at the task's sizes, each with the reason."""
 
     def best_feature(self, version: int) -> int:
-        """The number of the guess from one feature that fits the training rows best."""
+        """Return the index of the one-feature guess that fits the training rows best."""
         alone = [i for i, name in enumerate(self.guesses) if name not in (MAJORITY, ALL)]
         return alone[int(self.fitted[version, alone].argmax())]
 
@@ -106,7 +107,7 @@ class Shortcuts(Result):
         return styled(figure, title, height=480)
 
     def _draw(self, figure: "go.Figure", version: int) -> None:
-        """One version's panel: every feature, the best of them, all together, and the control."""
+        """Draw one version's panel: each feature, the best one, all together, and the control."""
         from analyses.kit.style import COLOURS, CONTROL, INK, band
 
         best = self.best_feature(version)
@@ -155,7 +156,7 @@ class Shortcuts(Result):
         return f"without reasoning on {self.split}, {'; '.join(parts)}"
 
     def _where_above(self, version: int) -> str:
-        """At which difficulties the trees' whole interval lies above the commonest answer."""
+        """Name the difficulties where the trees' whole interval is above the commonest answer."""
         trees, floor = self.guesses.index(ALL), self.guesses.index(MAJORITY)
         above = self.low[version, trees] > self.accuracy[version, floor]
         if bool(above.all()):
@@ -170,14 +171,14 @@ class Shortcuts(Result):
 
 @analysis(given=("split",), on="run", example=Example(run="graphs"))
 def shortcuts(run: Run | Task, *, split: str | None = None) -> Shortcuts:
-    """How often guesses from local features are right, in every version of a task.
+    """Measure how often guesses from local features are right, in every version of a task.
 
     Args:
-        run: A run, whose task is meant, or a task.
-        split: Whose rows to answer; by default the one that the task's runs are judged on.
+        run: A task, or a run whose task is used.
+        split: Split whose rows are answered; by default the one that the task's runs are judged on.
 
     Raises:
-        ValueError: The task names no local features, or has no such split.
+        ValueError: The task defines no local features, or does not have the split.
     """
     task = run.task if isinstance(run, Run) else run
     split = split or task.default_split
@@ -187,7 +188,7 @@ def shortcuts(run: Run | Task, *, split: str | None = None) -> Shortcuts:
     for name, version in versions.items():
         try:
             rights[name] = _right(version, split)
-        except ConfigError as error:  # these sizes may leave no room for another version
+        except ConfigError as error:  # another version may be impossible at these sizes
             if version is task:
                 raise
             left_out.append(f"{name}: {error}")
@@ -221,7 +222,7 @@ def shortcuts(run: Run | Task, *, split: str | None = None) -> Shortcuts:
 
 
 def versions_of(task: Task) -> dict[str, Task]:
-    """A task in each of its versions, by their names; in the one it has, if there is no other."""
+    """Return a task in each of its versions, by name; a task without versions is returned alone."""
     field = type(task.cfg).model_fields.get("version")
     if field is None:
         return {"the task": task}
@@ -234,9 +235,9 @@ def versions_of(task: Task) -> dict[str, Task]:
 
 
 def _right(task: Task, split: str) -> tuple[Right, Right]:
-    """Which rows of a split, and of the training split, each guess gets right."""
+    """Return which rows of a split, and of the training split, each guess gets right."""
     asked = task.split(split)
-    asked_features = task.local_features(asked)  # a task that names none says so here
+    asked_features = task.local_features(asked)  # raises here if the task defines none
     known = task.split(FIT)
     features = task.local_features(known)
     found: tuple[Right, Right] = {}, {}
@@ -252,7 +253,7 @@ def _right(task: Task, split: str) -> tuple[Right, Right]:
 
 
 def _fitted(features: Features, answers: np.ndarray) -> dict[str, Guess]:
-    """Every guess by its name, fitted on rows with these features and answers."""
+    """Fit every guess on rows with these features and answers, and return them by name."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     commonest = np.bincount(answers).argmax()
@@ -271,7 +272,7 @@ def _from_one(name: str, rule: Rule, asked: Features) -> np.ndarray:
 
 
 def _interval(right: np.ndarray) -> tuple[float, float, float]:
-    """Share of rows that are right and the ends of its interval; NaN of no rows."""
+    """Return the share of right rows and the ends of its interval; NaN without rows."""
     if not len(right):
         return np.nan, np.nan, np.nan
     return float(right.mean()), *wilson(int(right.sum()), len(right))

@@ -1,4 +1,4 @@
-"""What questions cost a model: answers after some thoughts, or after a chain of words cut short."""
+"""Cost of answering questions after some thoughts, or after a chain of words that is cut short."""
 
 import time
 from collections.abc import Sequence
@@ -17,20 +17,20 @@ from workbench.tasks.worded.layout import Layout
 from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import ANSWER, WordedTask
 
-ALL = -1  # as a number of words: as many as the model likes
+ALL = -1  # as a number of words: no limit
 
 Said = list[int]
 
 
 @dataclass(frozen=True, eq=False)
 class Spent:
-    """One way of answering some questions, and what it takes."""
+    """Correctness and cost of one way of answering some questions."""
 
     right: Bool[Tensor, " question"]
     positions: Float[Tensor, " question"]
-    """That are run: question, thoughts, and what is said but its last token."""
+    """Token positions that are run: question, thoughts, and all output tokens but the last."""
     passes: Float[Tensor, " question"]
-    """That must be run one after another: one a thought, one a token said."""
+    """Passes that must run one after another: one per thought and one per generated token."""
     flops: Float[Tensor, " question"]
     prompts: list[Said]
     n_said: list[int]
@@ -48,15 +48,15 @@ class Speaker:
         self.ends = {step[-1] for number in self.numbers for step in known[number].steps}
 
     def after_thoughts(self, layout: Layout) -> Spent:
-        """Answers in a layout, whatever the model says before them."""
+        """Answer in a layout, with no limit on the words before the answer."""
         rows = self.task.lay_out(self.split, self.numbers, layout).to(self.model.device)
         return self._spent(_prompts(rows), self.whole(layout), [0] * len(rows))
 
     def after_words(self, layout: Layout, most: int) -> Spent:
-        """Answers that have to begin after `most` tokens at the latest.
+        """Answer after a chain of at most `most` tokens.
 
-        A longer chain is cut after the last step that it has finished by then, and the mark of the
-        answer put there; a chain that has come to its answer by then goes on as it would.
+        A longer chain is cut after the last step that is complete by then, and the answer mark is
+        put there. A chain that has reached its answer by then is left unchanged.
         """
         rows = self.task.lay_out(self.split, self.numbers, layout).to(self.model.device)
         prompts, whole = _prompts(rows), self.whole(layout)
@@ -70,18 +70,18 @@ class Speaker:
         return self._spent(prompts, said, forced)
 
     def whole(self, layout: Layout) -> list[Said]:
-        """What is said to each question if nothing cuts it short, the end included."""
+        """Generate the uncut output for each question, including the end token."""
         rows = self.task.lay_out(self.split, self.numbers, layout).to(self.model.device)
         return self._say(_prompts(rows), int(rows.scored.sum(1).max()) + SPARE)
 
     def chain(self, said: Said) -> int:
-        """How many tokens stand before the mark of the answer; all, if there is none."""
+        """Count the tokens before the answer mark; all tokens if there is no mark."""
         width = len(self.mark)
         starts = (n for n in range(len(said)) if said[n : n + width] == self.mark)
         return next(starts, len(said))
 
     def _finished(self, words: Said) -> Said:
-        """A chain without the step that it breaks off in."""
+        """Return a chain without its last, incomplete step."""
         whole = (n for n in range(len(words), 0, -1) if words[n - 1] in self.ends)
         return words[: next(whole, 0)]
 
@@ -115,10 +115,11 @@ class Speaker:
 def latencies(
     speakers: Sequence[CanThink], ways: Sequence[Spent], questions: int, repeats: int
 ) -> list[list[float]]:
-    """Seconds that each way takes for one question alone, once for every repetition.
+    """Measure the seconds that each way takes for a single question, once per repetition.
 
-    All ways take turns in every repetition, so that what else the machine does hits them alike; a
-    repetition's time is the median over its questions. The first round warms up and is left out.
+    All ways take turns in every repetition, so that other load on the machine affects them alike. A
+    repetition's time is the median over its questions. The first round is a warm-up and is left
+    out.
     """
     found: list[list[float]] = [[] for _ in ways]
     for round_ in range(repeats + 1):
@@ -130,7 +131,7 @@ def latencies(
 
 
 def _seconds(model: CanThink, way: Spent, number: int) -> float:
-    """Of generating as many tokens as were said to a question."""
+    """Time the generation of as many tokens as the model generated for a question."""
     tokens, mask = _padded([way.prompts[number]], model.device)
     _wait(model.device)
     start = time.perf_counter()
@@ -140,7 +141,7 @@ def _seconds(model: CanThink, way: Spent, number: int) -> float:
 
 
 def _wait(device: torch.device) -> None:
-    """Until a device has done what it was given."""
+    """Wait until a device has finished its queued work."""
     if device.type in ("cuda", "mps"):
         getattr(torch, device.type).synchronize()
 

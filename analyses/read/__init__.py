@@ -1,1 +1,1 @@
-"""What a model holds and says: states, answers, gates and attention, loop by loop."""
+"""Analyses that read a model's states, answers, gates and attention after each loop."""

@@ -1,4 +1,4 @@
-"""What does a model answer, and how surely: after each loop, or after each number of thoughts?"""
+"""What does a model answer after each loop or number of thoughts, and how confidently?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Answers(Result):
-    """Each loop's answer to every question of a batch; the control is an untrained twin."""
+    """Each loop's answer to every question in a batch; the control is an untrained twin."""
 
     probability: Float[Tensor, "loop question"]
     """Probability of the right answer."""
     right: Bool[Tensor, "loop question"]
     """Whether the likeliest answer is the right one."""
     likeliest: Int[Tensor, "loop question"]
-    """The likeliest answer, by the number that stands for it."""
+    """Index of the likeliest answer."""
     untrained: Float[Tensor, "loop question"]
     """Probability of the right answer in a model of the same shape with fresh weights."""
     said: tuple[tuple[str, float], ...]
-    """Of the first question: each loop's likeliest answer, and its probability."""
+    """Each loop's likeliest answer to the first question, and its probability."""
     true: str
-    """Of the first question: the right answer."""
+    """The right answer to the first question."""
 
     def to_frame(self) -> "pd.DataFrame":
         import pandas as pd
@@ -96,7 +96,7 @@ class Answers(Result):
         return styled(figure, literal(title), 380)
 
     def _changes(self) -> list[str]:
-        """Of the first question: each loop's answer where it is not that of the loop before."""
+        """Return each loop's answer to the first question; empty if the loop before gave it too."""
         words = [literal(word) for word, _ in self.said]
         return ["" if loop and word == words[loop - 1] else word for loop, word in enumerate(words)]
 
@@ -124,14 +124,16 @@ def answers(
     task: Task | None = None,
     problems: Sequence[Problem] = (),
 ) -> Answers | SaidAnswers:
-    """The answer read after each loop, where the task reads it; or said after some thoughts.
+    """Compute a looped model's answer after each loop, or a thought model's by number of thoughts.
+
+    A looped model's answer is read at the position that the task specifies.
 
     Args:
-        model: The model; hooks that are open on it act.
+        model: The model; hooks that are active on it apply.
         batch: Questions.
-        n_loops: Of a model that loops, the loops to run; by default as many as in training.
-        task: Of a model that thinks, the questions' task: its layout says how many thoughts.
-        problems: Of a model that thinks, the questions in words.
+        n_loops: For a looped model, the loops to run; by default as many as in training.
+        task: For a thought model, the questions' task; its layout sets the number of thoughts.
+        problems: For a thought model, the questions in words.
     """
     if model.kind is THOUGHTS:
         if task is None:
@@ -141,7 +143,7 @@ def answers(
 
 
 def loop_answers(model: CanLoop, batch: Batch, n_loops: int | None = None) -> Answers:
-    """The answer read after each loop of a model that loops."""
+    """Compute the answers of a looped model after each loop."""
     logits = _by_loop(model, batch, n_loops)
     share = logits.float().softmax(-1)
     words = model.answers or tuple(map(str, range(logits.shape[-1])))

@@ -1,4 +1,4 @@
-"""Where does each head look, in each loop?"""
+"""Where does each head attend in each loop?"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-MANY = 10  # positions up to which a cell has room for its number
+MANY = 10  # with more positions than this, a cell has no room for its number
 
 
 @dataclass(frozen=True, eq=False)
 class Attention(Result):
-    """Attention patterns by loop and head, mean over the questions of a batch.
+    """Attention patterns by loop, layer and head: the mean over the questions of a batch.
 
-    The control looks evenly at all positions that a query may see.
+    The control attends uniformly to all positions that a query may see.
     """
 
     pattern: Float[Tensor, "loop layer head query_pos key_pos"]
@@ -119,15 +119,15 @@ class Attention(Result):
 def attention(
     model: CanLoop, batch: Batch, *, n_loops: int | None = None
 ) -> Attention | GraphAttention:
-    """Attention patterns of the looped blocks, loop by loop; of graphs along their edges.
+    """Compute the attention patterns of the looped blocks in each loop; for graphs, along edges.
 
     Args:
-        model: The model; hooks that are open on it act.
-        batch: Questions; a shorter one counts at the positions that it has.
-        n_loops: Loops to run; by default as many as it was trained with.
+        model: The model; hooks that are active on it apply.
+        batch: Questions; padding positions of shorter questions are ignored.
+        n_loops: Loops to run; by default as many as the model was trained with.
 
     Raises:
-        ValueError: The model's blocks do not attend.
+        ValueError: The model's blocks have no attention.
     """
     if "blocks.0.attn.hook_pattern" not in model.hook_dict:
         raise ValueError(f"the blocks of family {model.cfg.family} have no attention to look at")

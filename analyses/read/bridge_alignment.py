@@ -1,7 +1,8 @@
-"""Is the bridge decodable, and does its state look like the bridge's embedding?
+"""Is the bridge decodable, and is the state there similar to the bridge's embedding?
 
-DiscoLoop's finding is that a looped model knows the bridge after loop 1 (probability 1) while the
-state's cosine with the bridge's embedding is about .3: known, and not in a usable form.
+DiscoLoop's finding is that after loop 1 a looped model decodes the bridge with probability 1, while
+the state's cosine with the bridge's embedding is about .3. The bridge is there, but not in a usable
+form.
 """
 
 from dataclasses import dataclass, replace
@@ -34,8 +35,9 @@ CONTROL_LINE = {"color": "#333333", "width": 2}
 class BridgeAlignment(Result):
     """Mean over questions, with the ends of its 95 % bootstrap interval.
 
-    `measure` is probability, cosine. The control reads the bridge of another row at the same place;
-    of a lone question, which has no other row, all other words.
+    The axis `measure` holds probability and cosine. The control reads the bridge of another row at
+    the same position. A single question has no other row, so its control is the mean of all other
+    words.
     """
 
     mean: Float[Tensor, "split measure loop hop"]
@@ -94,7 +96,7 @@ class BridgeAlignment(Result):
         return styled(figure, "The bridge where it is read: known, aligned?", 182 + 240 * n_hops)
 
     def _draw(self, figure: "go.Figure", split: int, measure: int, hop: int) -> None:
-        """The bars of one split in one panel, and the marks of their control."""
+        """Draw the bars of one split in one panel, and the marks of their control."""
         from analyses.kit.style import colour_of
 
         name, at = self.splits[split], (split, measure, slice(None), hop)
@@ -139,12 +141,12 @@ class BridgeAlignment(Result):
 def bridge_alignment(
     model: CanDecode, batch: Batches, *, n_loops: int | None = None
 ) -> BridgeAlignment:
-    """Probability of the bridge and cosine with its embedding, after each loop, by split.
+    """Compute the bridge's probability and cosine with its embedding after each loop, by split.
 
     Args:
-        model: The model; hooks that are open on it act.
+        model: The model; hooks that are active on it apply.
         batch: One batch, or batches by split; splits without bridges are left out.
-        n_loops: Loops to run; by default as many as it was trained with.
+        n_loops: Loops to run; by default as many as the model was trained with.
     """
     batches = with_bridges(batch)
     stats, controls = [], []
@@ -165,7 +167,7 @@ def bridge_alignment(
 
 
 def _both(model: CanDecode, batch: Batch, n_loops: int | None) -> tuple[Tensor, Tensor]:
-    """Probability and cosine [measure loop hop batch], of the bridge and of another row's."""
+    """Return probability and cosine [measure loop hop batch] of the bridge and of the control."""
     _, cache = model.run_with_cache(
         **batch.inputs, n_loops=n_loops, names_filter=STATE, logits_at=batch.read_at
     )
@@ -182,7 +184,7 @@ def _both(model: CanDecode, batch: Batch, n_loops: int | None) -> tuple[Tensor, 
 def _other_words(
     model: CanDecode, states: Float[Tensor, "loop batch pos d_model"], batch: Batch
 ) -> Float[Tensor, "measure loop batch hop"]:
-    """Mean probability of, and mean cosine with, all words but the bridge."""
+    """Return the mean probability of, and the mean cosine with, all words except the bridge."""
     n_others = model.cfg.d_vocab - 1
     probability, cosine = read_bridges(model, states, batch)
     there = F.normalize(at_positions(states, batch.bridge_at.clamp(min=0)).float(), dim=-1)

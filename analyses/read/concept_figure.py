@@ -1,4 +1,4 @@
-"""Pictures of a concept probe: shares of wanted words by thought, words of the first question."""
+"""Figure of a concept probe: shares of target words by thought, and the first question's words."""
 
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,12 @@ from analyses.kit.style import COLOURS, CONTROL, legend_line, styled
 if TYPE_CHECKING:
     from analyses.read.concept_probe import ConceptProbe
 
-LISTED = 3  # words that a cell has room for
-LOWEST = 180  # pixels, for the scale's own sake
+LISTED = 3  # words that fit into a cell
+LOWEST = 180  # pixels; the colour scale needs this height
 
 
 def concept_figure(found: "ConceptProbe") -> go.Figure:
-    """Shares by view where there are many questions; below them, the first question's words."""
+    """Draw the shares by view (unless there is one question), above the first question's words."""
     n_views, n_thoughts = len(found.views), found.values.shape[1]
     cells = max(70 + 58 * n_thoughts, LOWEST)
     if found.n_questions == 1:
@@ -47,7 +47,7 @@ def concept_figure(found: "ConceptProbe") -> go.Figure:
 
 
 def _shares(figure: go.Figure, found: "ConceptProbe", view: int) -> None:
-    """How often each wanted word is among the nearest, by thought, with its control."""
+    """Draw how often each target word is among the nearest, by thought, with its control."""
     at = {"row": 1, "col": view + 1}
     thoughts = [thought + 1 for thought in range(found.values.shape[1])]
     for thing, name in enumerate(found.things):
@@ -79,7 +79,7 @@ def _shares(figure: go.Figure, found: "ConceptProbe", view: int) -> None:
 
 
 def _table(figure: go.Figure, found: "ConceptProbe", row: int) -> None:
-    """View × thought; a cell lists its nearest words and is coloured by the first one's value."""
+    """Draw view × thought; a cell lists its nearest words, coloured by the first one's value."""
     thoughts = list(range(found.values.shape[1]))
     text = [
         ["<br>".join(map(literal, words[thought][:LISTED])) for words in found.words]

@@ -1,10 +1,11 @@
-"""Which words of the vocabulary are nearest to what a model that thinks holds after each thought?
+"""Which vocabulary words are nearest to a thought model's vectors after each thought?
 
-Two ways of looking. `cosine` compares a vector with the rows of W_E, as AGCLR's stream was probed
-(arXiv 2606.07720); rows of one vocabulary have much in common, so that a high cosine alone says
-little, and how often a wanted word is among the nearest is set against words of another question.
-`readout` unembeds states and thoughts as the model unembeds its last layer; the stream is on no way
-to the unembedding, and is looked at by cosine alone.
+There are two measures. `cosine` compares a vector with the rows of W_E, as AGCLR's stream was
+probed (arXiv 2606.07720). The rows of one vocabulary have much in common, so a high cosine alone is
+weak evidence. The share of questions whose target word is among the nearest is therefore compared
+with the share for target words of another question. `readout` unembeds states and thoughts as the
+model unembeds its last layer. The stream does not lead to the unembedding, so only its cosine is
+measured.
 """
 
 from collections.abc import Sequence
@@ -35,30 +36,31 @@ NONE = -1
 
 @dataclass(frozen=True, eq=False)
 class ConceptProbe(Result):
-    """Nearest words of one question, and how often wanted words are among them over all.
+    """Nearest words of the first question, and how often target words are among them over all.
 
-    The control is the wanted words of another question, taken in turn. `ends` are mean, and low and
-    high end of its 95 % interval over questions; NaN where no question has such a word or thought.
+    The control uses the target words of another question: each question takes those of the one
+    before it. The axis `ends` holds the mean and the low and high end of its 95 % interval over
+    questions. Values are NaN where no question has such a word or thought.
     """
 
     found: Float[Tensor, "view thing ends thought"]
-    """Share of questions with the wanted word among the nearest."""
+    """Share of questions with the target word among the nearest."""
     shuffled: Float[Tensor, "view thing ends thought"]
     n: Int[Tensor, "thing thought"]
-    """Questions that have the word and the thought."""
+    """Number of questions that have the word and the thought."""
     words: tuple[tuple[tuple[str, ...], ...], ...]
-    """Of the first question: by view and thought the nearest words, the nearest first."""
+    """The first question's nearest words by view and thought, nearest first."""
     values: Float[Tensor, "view thought nearest"]
-    """Their cosines, or of a readout their probabilities."""
+    """Their cosines, or their probabilities if the view is a readout."""
     views: tuple[str, ...]
     things: tuple[str, ...]
     n_vocab: int
-    """Words that there are to choose from."""
+    """Number of words in the vocabulary."""
     n_questions: int
 
     @property
     def nearest(self) -> int:
-        """How many words count as the nearest."""
+        """Number of words that count as the nearest."""
         return self.values.shape[2]
 
     def to_frame(self) -> "pd.DataFrame":
@@ -112,13 +114,13 @@ class ConceptProbe(Result):
 def concept_probe(
     model: CanThink, batch: WordedBatch, *, task: WordedTask, top: int = 5
 ) -> ConceptProbe:
-    """Nearest words to stream, state and thought after every thought.
+    """Find the words nearest to stream, state and thought after every thought.
 
     Args:
-        model: The model; hooks that are open on it act first.
+        model: The model; hooks that are active on it apply first.
         batch: The questions; the words of the first one are listed.
-        task: Whose vocabulary holds, and whose layout says which step a thought stands for.
-        top: How many words count as the nearest; of a smaller vocabulary all of it.
+        task: The task; it gives the vocabulary, and its layout the step that a thought replaces.
+        top: Number of words that count as the nearest; at most the size of the vocabulary.
 
     Raises:
         ValueError: No question has a thought, or `top` is below 1.
@@ -160,9 +162,9 @@ def _shown(task: WordedTask, tokens: Sequence[int]) -> tuple[str, ...]:
 def nearest_words(
     model: CanThink, states: Float[Tensor, "thought batch d_model"], by: str, top: int
 ) -> tuple[Float[Tensor, "thought batch top"], Int[Tensor, "thought batch top"]]:
-    """Values and numbers of the nearest words, those of the cosine or of the model's readout."""
+    """Return values and token ids of the nearest words, by cosine or by the model's readout."""
     values, words = [], []
-    for vectors in states:  # one thought at a time: all cosines at once are large
+    for vectors in states:  # one thought at a time to save memory
         vectors = vectors.to(model.W_E).nan_to_num(0.0)
         if by == "cosine":
             words_of = F.normalize(model.W_E.float(), dim=-1)
@@ -179,7 +181,7 @@ def nearest_words(
 def _wanted(
     batch: WordedBatch, n_thoughts: int, per_step: int
 ) -> Int[Tensor, "thing thought batch"]:
-    """The words looked for after each thought; −1 where a row has no such word or thought."""
+    """Return the target words of each thought; −1 where a row has no such word or thought."""
     present = torch.arange(n_thoughts)[:, None] < batch.n_thoughts
     bridge = batch.bridge.T  # [hop batch]
     steps = torch.full((n_thoughts, len(batch)), NONE)
@@ -192,7 +194,7 @@ def _wanted(
 
 
 def _of_others(wanted: Int[Tensor, " batch"]) -> Int[Tensor, " batch"]:
-    """Of each row the word of another, in turn among those that have one; −1 for a lone one."""
+    """Give each row the previous row's word, among the rows that have one; −1 if only one has."""
     other = torch.full_like(wanted, NONE)
     rows = (wanted >= 0).nonzero()[:, 0]
     if len(rows) > 1:
@@ -203,6 +205,6 @@ def _of_others(wanted: Int[Tensor, " batch"]) -> Int[Tensor, " batch"]:
 def _hits(
     words: Int[Tensor, "thought batch top"], wanted: Int[Tensor, "thing thought batch"]
 ) -> Float[Tensor, "thing thought batch"]:
-    """Whether the wanted word is among the nearest; NaN where none is wanted."""
+    """Return 1 where the target word is among the nearest, else 0; NaN where there is no target."""
     hit = (words == wanted[..., None]).any(-1).float()
     return hit.masked_fill(wanted < 0, torch.nan)

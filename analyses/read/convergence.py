@@ -1,4 +1,4 @@
-"""Do the states settle? Steps from loop to loop, distance to the end, and the loop's Jacobian."""
+"""Do the states converge? Step sizes, distance to the last state, and the loop's Jacobian."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 STATE = "recurrence.hook_state_post"
-TURNS = 80  # of the power iteration
-COUNTED = 40  # last turns whose mean growth is the radius: complex pairs make single turns swing
-SETTLED = 0.01  # a step of less than this share of the state
+TURNS = 80  # power iterations
+COUNTED = 40  # the radius is the mean growth of the last ones: complex pairs make single ones swing
+SETTLED = 0.01  # a state has settled when a step is a smaller share of it than this
 
 
 @dataclass(frozen=True, eq=False)
 class Convergence(Result):
     """Distances between states and spectral radius of the loop's Jacobian, mean over questions.
 
-    Distances are relative, over all real positions of a question. The fixed point is taken to be
-    the state after the last loop run. A radius below 1 means that the loop, its loop embedding
-    held, draws near states together. The control is an untrained twin.
+    Distances are relative and cover all non-padding positions of a question. The state after the
+    last loop run serves as the fixed point. A radius below 1 means that the loop, with its loop
+    embedding held fixed, contracts nearby states. The control is an untrained twin.
     """
 
     step: Float[Tensor, "end loop"]
-    """‖s[r] − s[r−1]‖ / ‖s[r−1]‖ for loops from the second on; ends: mean, low, high."""
+    """‖s[r] − s[r−1]‖ / ‖s[r−1]‖ for all loops but the first; ends: mean, low, high."""
     to_last: Float[Tensor, "end loop"]
     """‖s[r] − s[last]‖ / ‖s[last]‖ for all loops but the last."""
     radius: Float[Tensor, "end at"]
@@ -44,15 +44,15 @@ class Convergence(Result):
     to_last_untrained: Float[Tensor, "end loop"]
     radius_untrained: Float[Tensor, "end at"]
     at: tuple[int, ...]
-    """Loops, from 0, whose Jacobian is taken: at what they say, with their own loop embedding."""
+    """Loops, from 0, whose Jacobian is taken: at their output, with their own loop embedding."""
     n: int
     n_radius: int
     n_default: int
-    """Loops that the model runs by itself."""
+    """Loops that the model runs by default."""
 
     @property
     def settled(self) -> int | None:
-        """First loop, from 0, that changes the state by less than 1 %."""
+        """First loop, numbered from 0, that changes the state by less than 1 %."""
         small = (self.step[0] < SETTLED).nonzero()
         return int(small[0]) + 1 if len(small) else None
 
@@ -98,7 +98,7 @@ class Convergence(Result):
                 mean, low, high = values.tolist()
                 at = {"row": 1, "col": column}
                 trace: dict[str, Any] = {"x": shown, "y": mean, "name": name}
-                if column == 3:  # a few loops only: nothing is known of those between
+                if column == 3:  # markers without a line: the loops between are not measured
                     ends = {
                         "array": (values[2] - values[0]).tolist(),
                         "arrayminus": (values[0] - values[1]).tolist(),
@@ -140,22 +140,24 @@ def convergence(
     radius_rows: int = 64,
     at: list[int] | None = None,
 ) -> Convergence:
-    """How far states move from loop to loop, and whether the loop contracts where they end.
+    """Measure how far states move in each loop, and whether the loop contracts around them.
 
     Args:
-        model: A looped model without halting; hooks that are open on it act.
+        model: A looped model without halting; hooks that are active on it apply.
         batch: The questions.
-        n_loops: Loops to run; by default all of the loop embedding's, or three times the model's.
-        radius_rows: Questions whose Jacobian's spectral radius is found; all under an edit.
-        at: Loops, numbered from 0, at whose states that is; by default the first, the last that
-            runs by default, and the last of all. Each is taken with its own loop embedding.
+        n_loops: Loops to run; by default as many as the loop embedding has, or three times the
+            model's default.
+        radius_rows: Number of questions for the spectral radius; all of them if hooks are active.
+        at: Loops, numbered from 0, whose output states the Jacobian is taken at; by default the
+            first loop, the model's last default loop, and the last loop run. Each Jacobian uses
+            the loop's own loop embedding.
 
     Raises:
-        ValueError: There is one loop only, a loop of `at` is not run, or the model halts.
+        ValueError: There is only one loop, a loop in `at` is not run, or the model halts.
     """
     loops = most_loops(model, 3.0) if n_loops is None else n_loops
     places = _looked_at(model, loops, at)
-    heard = is_heard(*model.hook_points())  # an edit may be of certain rows, and must see all
+    heard = is_heard(*model.hook_points())  # an edit may target certain rows, so it needs them all
     few = batch if heard else batch[:radius_rows].trimmed()
     found = []
     for each in (model, model.untrained()):
@@ -170,7 +172,11 @@ def convergence(
 
 
 def _looked_at(model: CanIterate, n_loops: int, at: list[int] | None) -> list[int]:
-    """Loops whose Jacobian is taken; refused if they are not run."""
+    """Return the loops whose Jacobian is taken.
+
+    Raises:
+        ValueError: There is only one loop, or one of these loops is not run.
+    """
     if n_loops < 2:
         raise ValueError("distances between loops need two; this model runs one loop")
     places = sorted({0, min(model.n_loops, n_loops) - 1, n_loops - 1}) if at is None else at
@@ -184,7 +190,10 @@ def _looked_at(model: CanIterate, n_loops: int, at: list[int] | None) -> list[in
 def _distances(
     model: CanIterate, batch: Batch, n_loops: int
 ) -> tuple[Float[Tensor, "step batch"], Float[Tensor, "step batch"]]:
-    """Each loop's step, and its distance to the last state, relative to where they start or end."""
+    """Return each loop's step relative to the state before it, and the distance to the last state.
+
+    The distance is relative to the last state.
+    """
     steps, rests = [], []
     for rows in in_parts(model, batch, 256):
         _, cache = model.run_with_cache(**rows.inputs, n_loops=n_loops, names_filter=STATE)
@@ -198,7 +207,7 @@ def _distances(
 def _radii(
     model: CanIterate, batch: Batch, n_loops: int, at: list[int]
 ) -> Float[Tensor, "at batch"]:
-    """Spectral radius of each row's Jacobian, at what each of some loops says."""
+    """Compute the spectral radius of each row's Jacobian at the output states of some loops."""
     with torch.no_grad():
         _, cache = model.run_with_cache(**batch.inputs, n_loops=n_loops, names_filter=STATE)
     return torch.stack([spectral_radius(model, batch, cache[STATE][loop], loop) for loop in at])
@@ -207,10 +216,11 @@ def _radii(
 def spectral_radius(
     model: CanIterate, batch: Batch, state: Float[Tensor, "batch pos d_model"], loop: int
 ) -> Float[Tensor, " batch"]:
-    """Greatest absolute eigenvalue of the loop's Jacobian for each row, by power iteration.
+    """Compute the largest absolute eigenvalue of the loop's Jacobian per row, by power iteration.
 
-    Rows do not see each other, so that one product serves all. Products are with the transpose,
-    whose eigenvalues are the same: they need one pass forward and a pass back for each turn.
+    Rows are independent, so one vector-Jacobian product serves all rows. Products use the
+    transpose, which has the same eigenvalues: they need one forward pass in all and one backward
+    pass per iteration.
     """
     with torch.enable_grad():
         state = state.detach().requires_grad_()

@@ -1,4 +1,4 @@
-"""Pictures of gates: loop × position for one number a position, with channels for many."""
+"""Figures of gates: loop × position, and also loop × channel for gates with many channels."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from analyses.read.gate_maps import GateMaps
 
-MANY = 10  # columns of a heat map whose cells still have room for a number
+MANY = 10  # with more columns than this, a heat map's cells have no room for a number
 TITLES = {
     "α": "Share of the decoded token that each loop adds",
     "z": "Share of the state that each loop replaces",
@@ -22,7 +22,7 @@ TITLES = {
 
 
 def position_figure(found: "GateMaps") -> go.Figure:
-    """Loop × position, a panel for each split and one for the untrained twin."""
+    """Draw loop × position, with a panel for each split and one for the untrained twin."""
     titles = [*found.splits, "untrained twin"]
     figure = make_subplots(1, len(titles), subplot_titles=titles, shared_yaxes=True)
     for column, values in enumerate([*found.mean, found.untrained[0]]):
@@ -37,7 +37,7 @@ def position_figure(found: "GateMaps") -> go.Figure:
 
 
 def channel_figure(found: "GateMaps") -> go.Figure:
-    """Above loop × position, in the middle loop × channel, below mean and saturation by loop."""
+    """Draw loop × position, below it loop × channel, below that mean and saturation by loop."""
     n_loops, n_columns = found.mean.shape[1], len(found.splits) + 1
     titles = [*found.splits, "untrained twin", *[f"channels, {s}" for s in found.splits], ""]
     titles += ["mean ± sd over all values", "values below .1 and above .9"]
@@ -73,7 +73,7 @@ def channel_figure(found: "GateMaps") -> go.Figure:
 
 
 def _name_axes(figure: go.Figure, axis: str, n_columns: int) -> None:
-    """Titles and ticks of the heat maps; below the untrained twin there are no channels."""
+    """Set titles and ticks of the heat maps; the untrained twin has no channel panel."""
     for row in (1, 2):
         figure.update_yaxes(autorange="reversed", showticklabels=False, row=row)
         figure.update_yaxes(showticklabels=True, row=row, col=1)
@@ -87,7 +87,7 @@ def _name_axes(figure: go.Figure, axis: str, n_columns: int) -> None:
 
 
 def _lines(figure: go.Figure, found: "GateMaps", right: int) -> None:
-    """Mean and spread of the gate, and how much of it is saturated, by loop."""
+    """Draw the gate's mean, spread and saturated shares by loop."""
     loops = list(range(1, found.overall.shape[1] + 1))
     for i, split in enumerate(found.splits):
         colour = colour_of(split, i) if len(found.splits) > 1 else COLOURS[0]

@@ -1,6 +1,6 @@
-"""What do the gates of the recurrence let through: in which loop, where, in which channels?
+"""What do the recurrence's gates let through, by loop, position and channel?
 
-Of a model that thinks: at which thought, in which channels; see analyses/read/thought_gates.py.
+For thought models the result is by thought and channel; see analyses/read/thought_gates.py.
 """
 
 from collections.abc import Mapping
@@ -29,17 +29,18 @@ if TYPE_CHECKING:
 
 GATE = "recurrence.gate.hook_post"
 HALT = "recurrence.halt.hook_post"
-SHUT, OPEN = 0.1, 0.9  # shares below and above these count as saturated
+SHUT, OPEN = 0.1, 0.9  # gate values below or above these count as saturated
 
 
 @dataclass(frozen=True, eq=False)
 class GateMaps(Result):
-    """The gate's share after the squashing, mean over questions, by split, loop and position.
+    """Gate values after the squashing function, mean over questions, by split, loop and position.
 
-    For DiscoLoop the share is α: 0 hands the state on as it is, 1 adds the decoded token at full
-    size. For a depth-recurrent model it is z, the share of each channel that a loop replaces; for a
-    model that halts, the probability of stopping. Nodes of a graph are grouped by what they are to
-    the question. The control is an untrained twin: a learned gate's starting value.
+    For DiscoLoop the value is α: 0 passes the state on unchanged, 1 adds the decoded token at full
+    size. For a depth-recurrent model it is z, the share of each channel that a loop replaces. For a
+    model that halts it is the probability of stopping. The nodes of a graph are grouped by their
+    role in the question. The control is an untrained twin, which shows a learned gate's initial
+    value.
     """
 
     mean: Float[Tensor, "split loop pos"]
@@ -57,11 +58,11 @@ class GateMaps(Result):
     open: Float[Tensor, "split loop"]
     """Share of all these values that is above .9."""
     channel: Float[Tensor, "split loop channel"]
-    """Mean over questions and positions; channels in order of the first split's mean."""
+    """Mean over questions and positions; channels are sorted by the first split's mean."""
     splits: tuple[str, ...]
     n: tuple[int, ...]
     places: tuple[str, ...]
-    """What each position is called."""
+    """Label of each position."""
     axis: str
     symbol: str
 
@@ -121,16 +122,16 @@ class GateMaps(Result):
 def gate_maps(
     model: CanRecord, batch: Batches, *, n_loops: int | None = None
 ) -> GateMaps | ThoughtGates:
-    """The gate over loop, position and channel, by split; of a model that thinks, over thoughts.
+    """Measure the gate by loop, position, channel and split; for thought models, by thought.
 
     Args:
-        model: A model with a gate, or one that halts; hooks that are open on it act first.
-        batch: One batch, or batches by split; one batch for a model that thinks.
-        n_loops: Loops to run; by default as many as it was trained with.
+        model: A model with a gate, or one that halts; hooks that are active on it apply first.
+        batch: One batch, or batches by split; a thought model takes one batch only.
+        n_loops: Loops to run; by default as many as the model was trained with.
 
     Raises:
-        ValueError: The family has no gate, or none that acts: between loops where there is one
-            loop only, between thoughts where there are none.
+        ValueError: The family has no gate, or the gate never acts: a gate between loops with only
+            one loop, or a gate between thoughts without thoughts.
     """
     if model.kind is LOOPS:
         return _by_loop(depth_model(model), batch, n_loops)
@@ -141,7 +142,7 @@ def gate_maps(
 
 @torch.no_grad()
 def _by_loop(model: CanLoop, batch: Batches, n_loops: int | None) -> GateMaps:
-    """The gate over loop, position and channel."""
+    """Measure the gate of a looped model by loop, position and channel."""
     place = _gate_place(model, model.n_loops if n_loops is None else n_loops)
     batches = by_split(batch)
     groups = Groups.of(batches.values())
@@ -170,7 +171,7 @@ def _by_loop(model: CanLoop, batch: Batches, n_loops: int | None) -> GateMaps:
 
 
 def _places(model: CanLoop, batches: dict[str, Batch], groups: Groups) -> tuple[str, ...]:
-    """The groups' names; positions of a lone question bear its words."""
+    """Return the labels of the positions: the words of a single question, else the groups."""
     rows = next(iter(batches.values()))
     if groups.farthest is not None or len(batches) > 1 or len(rows) > 1 or not model.tokenizer:
         return groups.labels
@@ -178,7 +179,11 @@ def _places(model: CanLoop, batches: dict[str, Batch], groups: Groups) -> tuple[
 
 
 def _gate_place(model: CanLoop, n_loops: int) -> str:
-    """Where the model's gate is heard; refused if it has none, or none that would act."""
+    """Return the place of the model's gate.
+
+    Raises:
+        ValueError: The model has no gate, or the gate would not act in a single loop.
+    """
     place = next((place for place in (GATE, HALT) if place in model.hook_dict), None)
     if place is None:
         raise ValueError(
@@ -202,13 +207,13 @@ class _Shares:
 def _shares(
     model: CanLoop, batch: Batch, n_loops: int | None, place: str, groups: Groups
 ) -> _Shares:
-    """The gate's share at every real position, reduced part by part: all of it is large."""
+    """Reduce the gate's values at all non-padding positions, part by part to save memory."""
     by_group, sums = [], []
     for rows in in_parts(model, batch, 256):
         _, cache = model.run_with_cache(**rows.inputs, n_loops=n_loops, names_filter=place)
         share = cache[place].float()  # [loop batch pos channel]
         by_group.append(groups.mean(share.mean(-1), rows).cpu())
-        real = share[:, ~rows.is_pad].double()  # [loop place channel]
+        real = share[:, ~rows.is_pad].double()  # [loop position channel]
         of_all = [real, real.pow(2), (real < SHUT).double(), (real > OPEN).double()]
         sums.append(torch.stack([values.sum(1) for values in of_all]).cpu())
     n_places = int((~batch.is_pad).sum())

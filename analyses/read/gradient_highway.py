@@ -1,4 +1,4 @@
-"""Does the gradient reach the first loop? With and without gate, its bias, and LayerScale."""
+"""Does the gradient reach the first loop, with or without a gate, gate bias and LayerScale?"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,8 @@ GATES: dict[str, dict[str, Any]] = {
     "no gate": {"family": "universal"},
 }
 SCALES = {"": None, ", LayerScale 1e-4": 1e-4}
-FAINT = 1e-6  # of the largest gradient: less in the last loop is none, as where all have halted
+# Share of the largest gradient below which the last loop's counts as none (e.g. all have halted)
+FAINT = 1e-6
 KINDS = {
     gate + scale: changes | {"layer_scale": factor}
     for scale, factor in SCALES.items()
@@ -41,11 +42,11 @@ KINDS = {
 
 @dataclass(frozen=True, eq=False)
 class GradientHighway(Result):
-    """Norm of the loss's gradient at each loop's state, as a share of that at the last loop's.
+    """Norm of the loss's gradient at each loop's state, relative to that at the last loop's.
 
-    Fresh models of one shape, several seeds of each kind; the control is the kind without gate and
-    LayerScale, and the model itself is drawn beside them. Level at 1 is a highway: what a loop
-    does to the state leaves the gradient as it is. Dropout is off.
+    The models are freshly initialised and share one shape, with several seeds of each kind. The
+    control is the kind without gate and LayerScale. The model itself is drawn beside them. A flat
+    curve at 1 is a gradient highway: the loops leave the gradient's norm unchanged. Dropout is off.
     """
 
     share: Float[Tensor, "kind loop"]
@@ -53,7 +54,7 @@ class GradientHighway(Result):
     low: Float[Tensor, "kind loop"]
     high: Float[Tensor, "kind loop"]
     norm: Float[Tensor, "kind loop"]
-    """The norms themselves, geometric mean over seeds."""
+    """Absolute norms, geometric mean over seeds."""
     trained: Float[Tensor, " loop"]
     trained_norm: Float[Tensor, " loop"]
     kinds: tuple[str, ...]
@@ -112,16 +113,16 @@ class GradientHighway(Result):
 def gradient_highway(
     model: CanLoop, batch: Batch, *, n_loops: int | None = None, n_seeds: int = 5
 ) -> GradientHighway:
-    """Gradient norm by loop for fresh models of a model's shape, and for the model itself.
+    """Measure the gradient norm by loop for the model and for fresh models of its shape.
 
     Args:
-        model: The model; hooks that are open on it act on it alone.
-        batch: Questions; the loss is of what the last loop says.
-        n_loops: Loops to run; by default as many as the model runs by itself.
-        n_seeds: Fresh models of each kind.
+        model: The model; hooks that are active on it do not apply to the fresh models.
+        batch: Questions; the loss is that of the last loop's output.
+        n_loops: Loops to run; by default the model's default number.
+        n_seeds: Number of fresh models of each kind.
 
     Raises:
-        ValueError: There is one loop only, or fewer than two seeds.
+        ValueError: There is only one loop, or fewer than two seeds.
     """
     loops = model.n_loops if n_loops is None else n_loops
     if loops < 2:
@@ -152,7 +153,7 @@ def gradient_highway(
 
 
 def _fresh(model: CanLoop, changes: dict[str, Any], loops: int, seed: int) -> CanLoop:
-    """An untrained model of the same shape but for these changes."""
+    """Build an untrained model of the same shape, except for these config changes."""
     shape = {name: getattr(model.cfg, name) for name in ModelConfig.model_fields}
     cfg = model_config(shape | changes | {"n_loops": loops, "max_loops": loops})
     made = fresh(lambda: family(cfg.family)(cfg), seed).to(model.device).eval()
@@ -160,7 +161,7 @@ def _fresh(model: CanLoop, changes: dict[str, Any], loops: int, seed: int) -> Ca
 
 
 def _norms(model: CanLoop, batch: Batch, n_loops: int) -> Float[Tensor, " loop"]:
-    """Norm of the loss's gradient at each loop's state; no parameter's own gradient is touched."""
+    """Compute the norm of the loss's gradient at each loop's state; leave parameters' `.grad`."""
     gradient = GradientByLoop()
     with torch.enable_grad(), gradient.watch(model):
         logits = model(**batch.inputs, n_loops=n_loops, logits_at=batch.read_at)

@@ -1,4 +1,4 @@
-"""Where does each head look on a graph? Attention along edges, loop by loop and node by node."""
+"""Where does each head attend on a graph? Attention along edges, by loop and by node."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class GraphAttention(Result):
-    """How much nodes at each distance from the source look at the nodes that lead to them.
+    """Attention of nodes at each distance from the source to the parents one step nearer to it.
 
-    Attention runs against the edges: a node looks at its parents and at itself. What leads to a
-    node at distance d are its parents at distance d − 1; in loop d they are the frontier, reached
-    one loop before. The control looks evenly at a node's parents and itself: 1/(in-degree + 1) for
-    each of them.
+    Attention runs against the edges: a node attends to its parents and to itself. The nodes that
+    lead to a node at distance d are its parents at distance d − 1. In loop d they are the frontier,
+    which was reached one loop before. The control attends uniformly to a node's parents and itself,
+    with weight 1/(in-degree + 1) for each of them.
     """
 
     toward: Float[Tensor, "loop layer head distance"]
     """Weight on the parents at distance d − 1, mean over the nodes of a graph and over graphs."""
     uniform: Float[Tensor, " distance"]
-    """The same weight if a node looks evenly."""
+    """The same weight under uniform attention."""
     frontier: Float[Tensor, "end loop layer head"]
     """`toward` of the nodes at distance r in loop r; ends: mean, low, high. NaN if there are none.
     """
@@ -40,18 +40,18 @@ class GraphAttention(Result):
     """Weight that is not on the node itself, mean over nodes that have parents."""
     along_uniform: float
     pattern: Float[Tensor, "loop layer head query_pos key_pos"]
-    """Of the first graph alone."""
+    """Attention pattern of the first graph only."""
     adjacency: Bool[Tensor, "node node"]
-    """Of the first graph alone."""
+    """Adjacency of the first graph only."""
     distance: Int[Tensor, " node"]
-    """Of the first graph alone."""
+    """Distance from the source in the first graph only."""
     labels: tuple[str, ...]
     """Names of the first graph's nodes."""
     n: int
 
     @property
     def frontier_uniform(self) -> Float[Tensor, " loop"]:
-        """What looking evenly gives the frontier in each loop; NaN where no node is so far."""
+        """Weight of uniform attention on the frontier in each loop; NaN if no node is that far."""
         n_loops, n_steps = self.toward.shape[0], len(self.uniform)
         spare = self.uniform.new_full((max(n_loops - n_steps, 0),), torch.nan)
         return torch.cat((self.uniform, spare))[:n_loops]
@@ -102,7 +102,7 @@ class GraphAttention(Result):
         return styled(figure, f"{title} (mean of {self.n} graphs)", height=480)
 
     def _draw_heads(self, figure: "go.Figure") -> None:
-        """Loop × distance for each head: how far above looking evenly."""
+        """Draw loop × distance for each head: the weight above that of uniform attention."""
         import plotly.graph_objects as go
 
         n_loops, n_steps = self.toward.shape[0], self.toward.shape[3]
@@ -120,7 +120,7 @@ class GraphAttention(Result):
         figure.update_yaxes(title="loop", row=1, col=1)
 
     def _draw_frontier(self, figure: "go.Figure", names: list[str]) -> None:
-        """What each head gives the frontier, by loop, beside looking evenly."""
+        """Draw each head's weight on the frontier by loop, beside that of uniform attention."""
         from analyses.kit.style import COLOURS, CONTROL
 
         last = {"row": 1, "col": len(names) + 1}
@@ -157,12 +157,12 @@ class GraphAttention(Result):
 def graph_attention(
     model: CanLoop, batch: GraphBatch, n_loops: int | None = None
 ) -> GraphAttention:
-    """Attention of the looped blocks over a batch of graphs.
+    """Measure the attention of the looped blocks over a batch of graphs.
 
     Args:
-        model: A model whose perception is of nodes; hooks that are open on it act.
+        model: A model whose positions are the nodes of a graph; hooks that are active on it apply.
         batch: The graphs.
-        n_loops: Loops to run; by default as many as the model runs by itself.
+        n_loops: Loops to run; by default the model's default number.
     """
     farthest = max(int(batch.distance.max()), 1)
     parts = [_of_part(model, rows, n_loops, farthest) for rows in in_parts(model, batch, 128)]
@@ -188,7 +188,7 @@ def graph_attention(
 
 
 class _Part(NamedTuple):
-    """Of some graphs, weight toward the source by distance of the node, then along all edges."""
+    """Weights of some graphs: toward the source by the node's distance, then along all edges."""
 
     weight: Float[Tensor, "loop layer head batch measure"]
     uniform: Float[Tensor, "batch measure"]
@@ -217,7 +217,7 @@ def _of_part(model: CanLoop, batch: GraphBatch, n_loops: int | None, farthest: i
 
 
 def node_names(model: CanLoop, batch: GraphBatch, row: int = 0) -> list[str]:
-    """Names of the nodes of one graph."""
+    """Return the names of the nodes of one graph."""
     tokens = batch.tokens[row, : int(batch.length[row])]
     if model.tokenizer is None:
         return [str(token) for token in tokens.tolist()]
@@ -225,13 +225,13 @@ def node_names(model: CanLoop, batch: GraphBatch, row: int = 0) -> list[str]:
 
 
 def _may_look(batch: GraphBatch) -> Float[Tensor, "batch query_pos key_pos"]:
-    """1 where a node may look: at its parents and at itself."""
+    """Return 1 where a node may attend: to its parents and to itself; elsewhere 0."""
     itself = torch.eye(batch.tokens.shape[1], dtype=torch.bool, device=batch.tokens.device)
     return (batch.adjacency.transpose(1, 2) | itself).float()
 
 
 def _leads(batch: GraphBatch) -> Float[Tensor, "batch query_pos key_pos"]:
-    """1 where the key is a parent of the query, and one step nearer the source."""
+    """Return 1 where the key is a parent of the query and one step nearer the source; else 0."""
     nearer = batch.distance[:, None, :] == batch.distance[:, :, None] - 1
     reached = batch.distance[:, None, :] >= 0
     return (batch.adjacency.transpose(1, 2) & nearer & reached).float()
@@ -241,7 +241,7 @@ def _over_nodes(
     values: Float[Tensor, "loop layer batch head query_pos"],
     nodes: list[Bool[Tensor, "batch query_pos"]],
 ) -> Float[Tensor, "loop layer head batch group"]:
-    """Mean over the nodes of each graph that belong to a group; NaN where it has none."""
+    """Average over each graph's nodes in a group; NaN where a graph has none."""
     found = []
     for inside in nodes:
         weight = inside.to(values)[:, None]

@@ -1,4 +1,4 @@
-"""Questions of one cell of a compute frontier: what was asked, said, and true."""
+"""Questions of one cell of a compute frontier, with the model's answers and the right ones."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from workbench.tasks.batch import Batch
 
 
 def items(task: Task, batch: Batch, found: Answers, level: int, loop: int) -> list[dict[str, Any]]:
-    """The questions of one difficulty, with what one loop answers; wrong ones first.
+    """List the questions of one difficulty with one loop's answers, wrong answers first.
 
     Args:
         task: The task of the batch.
-        batch: The questions that `found` is of.
-        found: What each loop answers.
+        batch: The questions that `found` answers.
+        found: The answers of each loop.
         level: The difficulty.
         loop: The loop, numbered from 0.
     """

@@ -1,4 +1,4 @@
-"""What does each loop say at each position? The readout, applied to the state after every loop."""
+"""What does each loop predict at each position? The readout of the state after every loop."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,8 +26,8 @@ STATE = "recurrence.hook_state_post"
 class LogitLens(Result):
     """Decoded tokens and probabilities; row 0 is the input, row r + 1 the state after loop r.
 
-    Every row is normalised by its own statistics with the model's final norm, and the last row
-    equals the model's output.
+    The model's final norm normalises every row by the row's own statistics. The last row equals the
+    model's output.
     """
 
     token: Int[Tensor, "batch row pos top"]
@@ -38,11 +38,11 @@ class LogitLens(Result):
     bridge_probability: Float[Tensor, "batch row pos hop"]
     """NaN where a row has no such bridge, and at padding."""
     entropy: Float[Tensor, "batch row pos"]
-    """Of the decoded distribution, in nats."""
+    """Entropy of the decoded distribution, in nats."""
     control_answer: Float[Tensor, "row pos"]
-    """Mean probability of the answer under the lens of an untrained twin."""
+    """Mean probability of the answer in the logit lens of an untrained twin."""
     control_bridge: Float[Tensor, "row pos"]
-    """Mean probability of the bridges under the lens of an untrained twin."""
+    """Mean probability of the bridges in the logit lens of an untrained twin."""
     answer_at: Int[Tensor, " batch"]
     words: tuple[str, ...]
     questions: tuple[tuple[str, ...], ...]
@@ -57,7 +57,7 @@ class LogitLens(Result):
 
     @property
     def said(self) -> list[tuple[str, float]]:
-        """What the model answers to each question, and with which probability."""
+        """The model's answer to each question, and its probability."""
         rows = torch.arange(len(self.answer_at))
         tokens, shares = (t[rows, -1, self.answer_at, 0] for t in (self.token, self.probability))
         return [(self.words[t], p) for t, p in zip(tokens.tolist(), shares.tolist(), strict=True)]
@@ -91,7 +91,7 @@ class LogitLens(Result):
         return self._figure_of_one() if len(self.questions) == 1 else self._figure_of_many()
 
     def _figure_of_one(self) -> "go.Figure":
-        """The grid of decoded words of one question."""
+        """Draw the grid of decoded words for one question."""
         import plotly.graph_objects as go
 
         from analyses.kit.style import styled
@@ -132,7 +132,7 @@ class LogitLens(Result):
         return styled(figure, title, height=200 + 74 * len(self.rows))
 
     def _hover(self, row: int, pos: int) -> str:
-        """All decoded words of one cell of one question, with their probabilities."""
+        """Return the hover text of one cell: its decoded words and their probabilities."""
         found = zip(self.token[0, row, pos], self.probability[0, row, pos], strict=True)
         return "<br>".join(f"{literal(self.words[int(t)])} {float(p):.3f}" for t, p in found)
 
@@ -153,7 +153,7 @@ class LogitLens(Result):
             legend_line(figure, f"decodes to the {name}", dash, colour, width=4)
 
     def _figure_of_many(self) -> "go.Figure":
-        """Mean probability of bridge and answer by row and position, beside the untrained twin."""
+        """Draw mean probability of bridge and answer by row and position, and of the twin."""
         import plotly.graph_objects as go
         from plotly.subplots import make_subplots
 
@@ -210,15 +210,15 @@ def logit_lens(
     """Decode the state after every loop at every position.
 
     Args:
-        model: The model; hooks that are open on it act.
+        model: The model; hooks that are active on it apply.
         batch: The questions.
-        n_loops: Loops to run; by default as many as it was trained with.
-        top: Decoded tokens to keep; a smaller vocabulary gives as many as it has.
+        n_loops: Loops to run; by default as many as the model was trained with.
+        top: Number of decoded tokens to keep; at most the size of the vocabulary.
 
     Raises:
         ValueError: The model answers yes or no.
-        RuntimeError: The readout of the last state is not the model's output, so that the lens
-            would not show what the model says.
+        RuntimeError: The readout of the last state differs from the model's output, so the lens
+            would not show the model's predictions.
     """
     model.check_vocabulary()
     probabilities = _decoded(model, batch, n_loops, check=True)  # [batch row pos token]
@@ -250,7 +250,7 @@ def logit_lens(
 def _decoded(
     model: CanDecode, batch: Batch, n_loops: int | None, check: bool
 ) -> Float[Tensor, "batch row pos d_vocab"]:
-    """Probabilities that the input and each state decode to."""
+    """Decode the input and each state to token probabilities."""
     logits, cache = model.run_with_cache(
         **batch.inputs, n_loops=n_loops, names_filter=[STATE_IN, STATE]
     )
@@ -264,7 +264,10 @@ def _decoded(
 
 
 def _of(probabilities: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Probabilities of answer [batch row pos] and bridges [batch row pos hop]; NaN at padding."""
+    """Select the probabilities of answer [batch row pos] and bridges [batch row pos hop].
+
+    They are NaN at padding, and for absent bridges.
+    """
     shape = probabilities.shape[:3]
     answer = batch.answer[:, None, None, None].expand(*shape, 1)
     bridge = batch.bridge.clamp(min=0)[:, None, None].expand(*shape, -1)
@@ -275,7 +278,7 @@ def _of(probabilities: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 def _intervals(low: Float[Tensor, "row pos"], high: Float[Tensor, "row pos"]) -> list[list[str]]:
-    """The ends of each cell's 95 % interval, as text."""
+    """Format the ends of each cell's 95 % interval as text."""
     return [
         [f"[{float(a):.2f}, {float(b):.2f}]" for a, b in zip(lows, highs, strict=True)]
         for lows, highs in zip(low, high, strict=True)

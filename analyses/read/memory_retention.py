@@ -1,13 +1,12 @@
 """How much does the state after pass k still resemble the state after the first pass?
 
-What a cosine of states is evidence of, and what not: a cosine of 1 says that two states point the
-same way. It does not measure information: a state may turn away and keep all that it holds (a
-rotation loses nothing), or stay near while what it says changes. States of transformers share
-directions that all questions have, so that even states of different questions have cosines well
-above 0: the curve is to be read against the control, pass k of one question with the first pass of
-another. What lies above it is particular to the question. It may still be the architecture's doing:
-an untrained twin, which remembers nothing of use, stands beside it. Whether answers depend on what
-is kept is what `ablation` measures.
+A cosine of 1 means that two states point in the same direction. It does not measure information: a
+state may rotate and lose nothing, or stay close while its decoded output changes. States of
+transformers share directions across all questions, so even states of different questions have
+cosines well above 0. Compare the curve with the control, which is the cosine of pass k of one
+question with the first pass of another. Only the part above the control is specific to the
+question. Even that part may come from the architecture, so the curve of an untrained twin, which
+remembers nothing useful, is shown too. `ablation` measures whether answers depend on what is kept.
 """
 
 from collections.abc import Iterator
@@ -35,28 +34,29 @@ NAMES = {STATE: "raw state h", THOUGHT: "gated state h'", STREAM: "stream c"}
 
 @dataclass(frozen=True, eq=False)
 class MemoryRetention(Result):
-    """Cosine of pass k with the first pass, of one question and of two, by what is compared.
+    """Cosine of pass k with the first pass, within a question and between questions.
 
-    `ends` are mean, and low and high end of the mean's 95 % interval over questions.
+    The axis `kind` is what is compared: state, gated state or stream. The axis `ends` holds the
+    mean and the low and high end of the mean's 95 % interval over questions.
     """
 
     same: Float[Tensor, "kind ends thought"]
-    """Pass k and the first pass of one question."""
+    """Pass k with the first pass of the same question."""
     same_sd: Float[Tensor, "kind thought"]
     """Standard deviation between questions."""
     other: Float[Tensor, "kind ends thought"]
-    """The control: pass k of one question with the first pass of each other one."""
+    """The control: pass k of one question with the first pass of each other question."""
     other_sd: Float[Tensor, "kind thought"]
-    """Standard deviation over questions of their mean with all others."""
+    """Standard deviation over questions of their mean cosine with all others."""
     above: Float[Tensor, "kind ends thought"]
-    """The first less the second, question by question."""
+    """`same` minus `other`, paired by question."""
     untrained: Float[Tensor, "kind thought"]
-    """As `same`, the mean in a model of the same shape with fresh weights."""
+    """Mean of `same` in a model of the same shape with fresh weights."""
     kinds: tuple[str, ...]
     n: Int[Tensor, " thought"]
-    """Questions that have such a thought; no others count."""
+    """Number of questions that have such a thought; the others are ignored."""
     centred: bool
-    """Whether the mean state of each pass was taken off first."""
+    """Whether the mean state of each pass was subtracted first."""
 
     def to_frame(self) -> "pd.DataFrame":
         import pandas as pd
@@ -95,7 +95,7 @@ class MemoryRetention(Result):
         return styled(figure, title, 440)
 
     def _traces(self, kind: int) -> "Iterator[go.Scatter]":
-        """Mean, interval and spread by pass, those of the control first."""
+        """Yield the traces of mean, interval and spread by pass, those of the controls first."""
         import plotly.graph_objects as go
 
         from analyses.kit.style import COLOURS, CONTROL, band
@@ -141,19 +141,19 @@ class MemoryRetention(Result):
 def memory_retention(
     model: CanThink, batch: WordedBatch, *, centred: bool = False
 ) -> MemoryRetention:
-    """Cosine of what each pass leaves with what the first one left, against other questions.
+    """Compute the cosine of each pass's vectors with the first pass's, and with other questions'.
 
     Args:
-        model: The model; hooks that are open on it act first.
-        batch: The questions; one alone has no control.
-        centred: Take off the mean over questions of each pass before the cosines, which removes
-            what all questions share; needs three questions or more. The control is then near
-            −1 / (questions − 1), as of any vectors whose mean is taken off.
+        model: The model; hooks that are active on it apply first.
+        batch: The questions; a single question has no control.
+        centred: Subtract each pass's mean over questions before the cosines, which removes what all
+            questions share; needs three questions or more. The control is then near
+            −1 / (questions − 1), as for any vectors whose mean is subtracted.
 
     Raises:
-        ValueError: No question has a thought, or there are too few to take their mean off.
+        ValueError: No question has a thought, or there are too few to subtract their mean.
     """
-    # CoCoNuT's thought is its state, so that one curve says all
+    # CoCoNuT's thought is its state, so one curve is enough
     places = (STATE, THOUGHT, STREAM) if STREAM in model.hook_dict else (STATE,)
     found = thought_states(model, batch, places)
     n = found[STATE].isfinite().all(-1).sum(1)
@@ -181,7 +181,7 @@ def memory_retention(
 def cosines(
     states: Float[Tensor, "thought batch d_model"], centred: bool = False
 ) -> tuple[Float[Tensor, "thought batch"], Float[Tensor, "thought batch"]]:
-    """Cosine of each pass with the first one: of the same row, and the mean over all other rows."""
+    """Return each pass's cosine with the first pass of its row, and the mean over other rows'."""
     states = states.double()
     if centred:
         states = states - states.nanmean(1, keepdim=True)
@@ -189,7 +189,7 @@ def cosines(
     first = unit[0]
     same = (unit * first).sum(-1)
     n_first = first.isfinite().all(-1).sum()
-    # A row that has a later thought has the first one too
+    # Every row with a later thought has the first one too, so it is among the `n_first` rows
     total = unit @ first.nan_to_num(0.0).sum(0)
     other = (total - same) / (n_first - 1) if n_first > 1 else torch.full_like(same, torch.nan)
     return same.float(), other.float()

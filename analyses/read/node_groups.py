@@ -1,7 +1,7 @@
-"""Positions that mean the same in every row: of text the position, of graphs the node's part.
+"""Groups of positions that are comparable across rows: text positions, or roles of graph nodes.
 
-A node's place in a row means nothing; what it is to the question does: the source, so many edges
-from it, out of its reach, or the target.
+A node's position in a row has no meaning. Its role in the question does: the source, a number of
+edges from the source, out of its reach, or the target.
 """
 
 from collections.abc import Iterable
@@ -16,17 +16,17 @@ from workbench.tasks.batch import NONE, Batch, GraphBatch
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Names of groups, the same for all batches that they were made of."""
+    """Groups of positions, the same for all batches that they were built from."""
 
     labels: tuple[str, ...]
     axis: str
-    """What a group goes by: position, or edges from the source; `none` is out of its reach."""
+    """What defines a group: position, or edges from the source (`none` is out of its reach)."""
     farthest: int | None
-    """Of graphs, the greatest distance from a source; None for text."""
+    """For graphs, the greatest distance from a source; None for text."""
 
     @classmethod
     def of(cls, batches: Iterable[Batch]) -> "Groups":
-        """The groups that the positions of these batches fall into."""
+        """Build the groups that cover the positions of these batches."""
         batches = list(batches)
         graphs = [rows for rows in batches if isinstance(rows, GraphBatch)]
         if not graphs:
@@ -37,7 +37,7 @@ class Groups:
         return cls(("source", *steps, "none", "target"), "edges from the source", farthest)
 
     def index(self, batch: Batch) -> Int[Tensor, "batch pos"]:
-        """The group of each position; −1 at padding."""
+        """Return the index of each position's group; −1 at padding."""
         if self.farthest is None or not isinstance(batch, GraphBatch):
             columns = torch.arange(batch.tokens.shape[1], device=batch.tokens.device)
             return columns.expand_as(batch.tokens).masked_fill(batch.is_pad, NONE)
@@ -49,7 +49,7 @@ class Groups:
     def mean(
         self, values: Float[Tensor, "loop batch pos"], batch: Batch
     ) -> Float[Tensor, "loop group batch"]:
-        """Mean over each row's positions of a group; NaN where the row has none."""
+        """Average over each row's positions in a group; NaN where the row has none."""
         index = self.index(batch)
         found = []
         for group in range(len(self.labels)):

@@ -1,4 +1,4 @@
-"""The same questions, put to a model in another way: with fewer thoughts, say."""
+"""The same questions in another layout, for example with fewer thoughts."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from workbench.tasks.worded.task import WordedTask
 def relaid(
     model: CanThink, task: WordedTask, problems: Sequence[Problem], layout: Layout
 ) -> WordedBatch:
-    """Problems, drawn or typed, as rows of this layout on the model's device."""
+    """Build rows of this layout from problems, drawn or typed, on the model's device."""
     encoded = [task.encode(problem) for problem in problems]
     numbers = list(range(len(problems)))
     rows = lay_out(encoded, [layout] * len(problems), task.specials, numbers)
@@ -20,5 +20,5 @@ def relaid(
 
 
 def counts_of(task: WordedTask, problems: Sequence[Problem]) -> range:
-    """0 to as many thoughts as any of the problems is given."""
+    """Return the numbers of thoughts from 0 to the most that any of the problems gets."""
     return range(max(task.layout.fillers_of(len(problem.steps)) for problem in problems) + 1)

@@ -1,4 +1,4 @@
-"""What does a model that thinks say after each number of thoughts, and is it right?"""
+"""What does a thought model answer after each number of thoughts, and is it right?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,32 +24,33 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-LONGEST = 24  # characters of an answer that a point has room for
+LONGEST = 24  # characters of an answer that fit beside a point
 
 
 @dataclass(frozen=True, eq=False)
 class SaidAnswers(Result):
-    """Answers said after 0 to all thoughts; the control is an untrained twin.
+    """Answers generated after 0 to all thoughts; the control is an untrained twin.
 
-    Probabilities are of the token that tells the right answer from others, with the words before it
-    given: the steps of the data's own solution that the layout leaves, and the answer's beginning.
+    Probabilities are those of the token that distinguishes the right answer from others. The words
+    before it are given: the steps of the dataset's own solution that the layout keeps, and the
+    beginning of the answer.
     """
 
     right: Bool[Tensor, "thought question"]
-    """Whether what was said is the right answer."""
+    """Whether the generated answer is right."""
     probability: Float[Tensor, "thought question"]
     """Probability of the right answer."""
     untrained: Float[Tensor, "thought question"]
     """The same in a model of the same shape with fresh weights."""
     said: tuple[tuple[str, ...], ...]
-    """All words that were said, by thoughts and question."""
+    """The generated text, by number of thoughts and question."""
     questions: tuple[str, ...]
     true: tuple[str, ...]
     """The right answers."""
 
     @property
     def n(self) -> int:
-        """Questions."""
+        """Number of questions."""
         return self.right.shape[1]
 
     def to_frame(self) -> "pd.DataFrame":
@@ -127,17 +128,17 @@ class SaidAnswers(Result):
 
 
 def _answer(said: str) -> str:
-    """The answer in what was said; without one its beginning."""
+    """Extract the answer from the generated text, or the text's beginning if it has no answer."""
     answer = said.rpartition(ANSWER)[2].strip() if ANSWER in said else said
     return shorten(answer, LONGEST, placeholder=" …") or "nothing"
 
 
 @torch.no_grad()
 def said_answers(model: CanThink, task: WordedTask, problems: Sequence[Problem]) -> SaidAnswers:
-    """What is said after 0 to as many thoughts as the task's layout gives these questions.
+    """Generate answers after 0 to as many thoughts as the task's layout gives these questions.
 
     Args:
-        model: The model; hooks that are open on it act.
+        model: The model; hooks that are active on it apply.
         task: The questions' task.
         problems: The questions.
     """
@@ -162,7 +163,7 @@ def said_answers(model: CanThink, task: WordedTask, problems: Sequence[Problem])
 
 
 def _probability(model: CanThink, batch: WordedBatch) -> Float[Tensor, " question"]:
-    """Of the token that decides the answer."""
+    """Compute the probability of the token that decides the answer."""
     found = []
     for start in range(0, len(batch), ROWS):
         rows = batch[start : start + ROWS]

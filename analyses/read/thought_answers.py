@@ -1,4 +1,4 @@
-"""What a model that thinks answers while its thoughts are changed."""
+"""Answers of a thought model under interventions on its thoughts."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,12 +13,12 @@ from workbench.instruments.speaking import rows_at_once, speak
 from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import WordedTask
 
-# Hooks for some rows of a batch, those of a slice
+# Builds the hooks for a slice of a batch's rows
 Hooks = Callable[[slice], list[tuple[str, HookFn | AtLoop]]]
 
 
 def unchanged(rows: slice) -> list[tuple[str, HookFn | AtLoop]]:
-    """No hooks."""
+    """Return no hooks."""
     return []
 
 
@@ -26,26 +26,26 @@ def unchanged(rows: slice) -> list[tuple[str, HookFn | AtLoop]]:
 def said_under(
     model: CanThink, task: WordedTask, batch: WordedBatch, hooks: Hooks = unchanged
 ) -> list[str]:
-    """The answer that a model says to each row.
+    """Generate a model's answer to each row while some hooks are active.
 
     Args:
-        model: The model; hooks that are open on it act first.
-        task: Whose vocabulary holds.
+        model: The model; hooks that are active on it apply first.
+        task: The task; it gives the vocabulary.
         batch: The rows.
-        hooks: What else is changed, by rows.
+        hooks: Builds the additional hooks for a slice of rows.
     """
     said = []
     size = rows_at_once(model, len(batch))
     for start in range(0, len(batch), size):
         rows = slice(start, min(start + size, len(batch)))
-        # Of a thought that none of these rows has, nothing can be changed
+        # Hooks at a thought that none of these rows has do not fire
         with model.hooks(fwd_hooks=hooks(rows), must_fire=False):
             said += speak(model, task, batch[rows])
     return [task.answer_in(words) for words in said]
 
 
 def put_thoughts(values: Float[Tensor, "thought batch d_model"], thoughts: Sequence[int]) -> Hooks:
-    """Put vectors in the place of some thoughts; what the stream then keeps is of them."""
+    """Build hooks that replace some thoughts by vectors; the stream is then updated from these."""
 
     def hooks(rows: slice) -> list[tuple[str, HookFn | AtLoop]]:
         def put(tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
@@ -61,7 +61,7 @@ def put_thoughts(values: Float[Tensor, "thought batch d_model"], thoughts: Seque
 def of_another_row(
     values: Float[Tensor, "thought batch d_model"],
 ) -> Float[Tensor, "thought batch d_model"]:
-    """Each row's thoughts taken from another, in turn among those that have such a thought."""
+    """Give each row the thoughts of the previous row, among the rows that have such a thought."""
     other = values.clone()
     for thought, present in enumerate(values.isfinite().all(-1)):
         rows = present.nonzero()[:, 0]
@@ -72,5 +72,5 @@ def of_another_row(
 def mean_row(
     values: Float[Tensor, "thought batch d_model"],
 ) -> Float[Tensor, "thought batch d_model"]:
-    """The mean over rows of each thought, in every row."""
+    """Replace each thought by its mean over rows."""
     return values.nanmean(1, keepdim=True).expand_as(values)

@@ -1,4 +1,4 @@
-"""What do the gates of the concept stream let through: at which thought, in which channels?"""
+"""What do the gates of the concept stream let through, by thought and channel?"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 GATES = ("read", "forget", "write")
-SHUT, OPEN = 0.1, 0.9  # shares below and above these count as saturated
+SHUT, OPEN = 0.1, 0.9  # gate values below or above these count as saturated
 
 
 @dataclass(frozen=True, eq=False)
 class ThoughtGates(Result):
-    """Read, forget and write gate of AGCLR, by thought and channel, before and after the σ.
+    """Read, forget and write gates of AGCLR, by thought and channel, before and after the sigmoid.
 
     The convention is that of equations 3 and 4 of arXiv 2606.07720, h' = (1 − f)·h + r·c and
-    c ← LN(c + w·h'). Shares after the σ lie in 0 … 1. Read r is the share of the stream, as the
-    thought before left it, that enters the thought; of the first thought that stream is empty.
+    c ← LN(c + w·h'). Shares after the sigmoid lie between 0 and 1. Read r is the share of the
+    previous thought's stream that enters the thought; at the first thought that stream is empty.
     Forget f is the share of the state that is erased: 1 erases h, 0 keeps it whole. Write w is the
     share of the new thought that enters the stream. The control is an untrained twin, whose shares
-    are σ(b) of the biases that training began with.
+    are σ(b) of the initial biases.
     """
 
     before: Float[Tensor, "gate thought channel"]
-    """Mean over questions of what the σ is given."""
+    """Mean over questions of the sigmoid's input."""
     before_sd: Float[Tensor, "gate thought channel"]
     after: Float[Tensor, "gate thought channel"]
     """Mean over questions of the share."""
@@ -54,9 +54,9 @@ class ThoughtGates(Result):
     untrained: Float[Tensor, "gate thought"]
     """Mean share in a model of the same shape with fresh weights."""
     order: Int[Tensor, " channel"]
-    """Number of the channel in each column: one order for all gates and thoughts, by mean read."""
+    """Index of the channel in each column: one order for all gates and thoughts, by mean read."""
     n: Int[Tensor, " thought"]
-    """Questions that have such a thought."""
+    """Number of questions that have such a thought."""
 
     def to_frame(self) -> "pd.DataFrame":
         import pandas as pd
@@ -111,10 +111,10 @@ class ThoughtGates(Result):
 
 @torch.no_grad()
 def thought_gates(model: CanThink, batch: WordedBatch) -> ThoughtGates:
-    """Read, forget and write over thought and channel.
+    """Measure the read, forget and write gates by thought and channel.
 
     Args:
-        model: An agclr model; hooks that are open on it act first.
+        model: An agclr model; hooks that are active on it apply first.
         batch: The questions.
 
     Raises:
@@ -152,6 +152,6 @@ def thought_gates(model: CanThink, batch: WordedBatch) -> ThoughtGates:
 
 
 def _sd(values: Float[Tensor, "*axes"], axis: int) -> Float[Tensor, "*fewer"]:
-    """Standard deviation along an axis, of what is there."""
+    """Compute the standard deviation along an axis, ignoring NaN."""
     mean = values.nanmean(axis, keepdim=True)
     return (values - mean).pow(2).nanmean(axis).sqrt()

@@ -1,4 +1,4 @@
-"""Pictures of the concept stream's gates: thought × channel, and means by thought."""
+"""Figure of the concept stream's gates: thought × channel, and means by thought."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -24,9 +24,9 @@ BEFORE = ("before the σ", "coloraxis3")
 
 
 def thought_gates_figure(found: "ThoughtGates") -> go.Figure:
-    """Mean and spread of the shares by channel, what the σ is given, and all by thought.
+    """Draw mean and spread of the shares and the sigmoid's input by channel, and means by thought.
 
-    One question alone has no spread to show.
+    The spread is left out if there is only one question.
     """
     n_thoughts = found.mean.shape[1]
     many = int(found.n[0]) > 1
@@ -65,7 +65,7 @@ def thought_gates_figure(found: "ThoughtGates") -> go.Figure:
 
 
 def _heat(values: "Tensor", order: "Tensor", axis: str) -> go.Heatmap:
-    """Thought × channel; the channel's own number shows on hovering."""
+    """Draw thought × channel; the hover text shows the channel's index."""
     thoughts = [thought + 1 for thought in range(len(values))]
     return go.Heatmap(
         z=values.tolist(),
@@ -77,7 +77,7 @@ def _heat(values: "Tensor", order: "Tensor", axis: str) -> go.Heatmap:
 
 
 def _scales(figure: go.Figure, found: "ThoughtGates", bars: Sequence[tuple[str, str]]) -> None:
-    """A colour bar for each row of heat maps, as high as the row."""
+    """Add a colour bar to each row of heat maps, as high as the row."""
     widest = float(found.before.nan_to_num().abs().max())
     spread = float(found.after_sd.nan_to_num().max())
     looks = {
@@ -93,7 +93,7 @@ def _scales(figure: go.Figure, found: "ThoughtGates", bars: Sequence[tuple[str, 
 
 
 def _lines(figure: go.Figure, found: "ThoughtGates", gate: int, row: int) -> None:
-    """One gate's mean, spread and saturated shares by thought, with the untrained twin's mean."""
+    """Draw one gate's mean, spread and saturated shares by thought, and the twin's mean."""
     at = {"row": row, "col": gate + 1}
     thoughts = [thought + 1 for thought in range(found.mean.shape[1])]
     mean, sd = found.mean[gate], found.sd[gate]

@@ -1,4 +1,4 @@
-"""What a model that thinks holds between its passes: states, thoughts, stream and gates."""
+"""Recorded activations of a thought model between its passes: states, thoughts, stream, gates."""
 
 from collections.abc import Sequence
 
@@ -14,17 +14,17 @@ from workbench.tasks.worded.rows import WordedBatch
 STATE = "recurrence.hook_state_pre"
 THOUGHT = "recurrence.hook_thought"
 STREAM = "recurrence.hook_stream"
-ROWS = 256  # that are run at once
+ROWS = 256  # rows that are run at once
 
 
 @torch.no_grad()
 def thought_states(
     model: CanThink, batch: WordedBatch, places: Sequence[str]
 ) -> dict[str, Float[Tensor, "thought batch d_model"]]:
-    """What places of the recurrence show at each thought; NaN where a row has no such thought.
+    """Record places of the recurrence at each thought; NaN where a row has no such thought.
 
     Args:
-        model: The model; hooks that are open on it act first.
+        model: The model; hooks that are active on it apply first.
         batch: The rows.
         places: Names of hooks that fire once a thought.
 

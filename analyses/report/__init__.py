@@ -1,7 +1,7 @@
-"""Measure runs and lay the numbers out beside the commands that print them.
+"""Report that measures runs and shows the numbers beside the commands that print them.
 
-`python -m analyses.report checkpoints` writes `checkpoints/README.md` from its runs; the words
-around the tables stand in `checkpoints/about.md`.
+`python -m analyses.report checkpoints` writes `checkpoints/README.md` from the runs in that folder.
+The text around the tables comes from `checkpoints/about.md`.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ SECTIONS = {"hops": hops.sections, "yes or no": depths.sections, "words": though
 
 
 def report(folder: Path) -> str:
-    """The whole page, as Markdown."""
+    """Build the whole page as Markdown."""
     runs = [load_run(path.parent) for path in sorted(folder.glob("*/recipe.yaml"))]
     about = (folder / "about.md").read_text().rstrip()
     parts = [about]
@@ -28,7 +28,7 @@ def report(folder: Path) -> str:
 
 
 def kind_of(run: Run) -> str:
-    """What kind of question a run answers."""
+    """Return which kind of question a run answers."""
     if isinstance(run.task, HopTask):
         return "hops"
     return "words" if run.task.kind is THOUGHTS else "yes or no"

@@ -1,4 +1,4 @@
-"""Runs on yes-or-no tasks: the frontier, what guessing reaches, and whether the states settle."""
+"""Report on yes-or-no runs: the frontier, what guessing reaches, and whether the states settle."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -11,12 +11,12 @@ from workbench.recurrence.base import Recurrence
 from workbench.runs import Run
 
 ROWS = 16_000  # more than any test split has
-FEW = 100  # where many passes are made over the same rows
+FEW = 100  # for analyses that make many passes over the same rows
 SHOWN = (1, 2, 3, 5, 8, 12, 15, 20)  # loops that a table shows
 
 
 def sections(runs: list[Run]) -> Iterator[str]:
-    """Lines on runs that answer yes or no."""
+    """Yield the lines on runs that answer yes or no."""
     yield from _frontiers(runs)
     yield from _shortcuts(runs)
     yield from _loops(runs)
@@ -68,7 +68,7 @@ def _shortcuts(runs: list[Run]) -> Iterator[str]:
 
 def _loops(runs: list[Run]) -> Iterator[str]:
     looped = [run for run in runs if _recurrence(run).has_loop_embedding]
-    # One that halts keeps more than its state, and has none that could settle
+    # A recurrence that halts keeps more than its state, so it has no state that could settle
     looped = [run for run in looped if _recurrence(run).state_is_all]
     yield f"\n## Depth: do the states settle?\n\n`workbench analyse convergence RUN --n {FEW}`\n"
     yield from (f"- `{run.name}`: {analyse('convergence', run, n=FEW).summary()}" for run in looped)

@@ -1,4 +1,4 @@
-"""Runs on chains of facts: accuracies, bridges, realignment, the change during training."""
+"""Report on chains of facts: accuracies, bridges, realignment, the change during training."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -14,7 +14,7 @@ ROWS = 2_000  # of each split, for the analyses
 
 
 def sections(runs: list[Run]) -> Iterator[str]:
-    """Lines on runs that answer questions of several hops."""
+    """Yield the lines on runs that answer questions of several hops."""
     yield from _accuracies(runs)
     yield from _bridges(runs)
     yield from _realignments(runs)

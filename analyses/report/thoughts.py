@@ -1,4 +1,4 @@
-"""Runs on worded problems: accuracies on the same questions, stages, thoughts and their gates."""
+"""Report on worded problems: accuracies on shared questions, stages, thoughts and their gates."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,11 @@ from analyses.measure.compare import Compare
 from workbench.kinds import THOUGHTS, worded_task
 from workbench.runs import Run
 
-FEW = 200  # questions, where each is answered many times
+FEW = 200  # questions, for analyses that answer each one many times
 
 
 def sections(runs: list[Run]) -> Iterator[str]:
-    """Lines on runs that answer in words."""
+    """Yield the lines on runs that answer in words."""
     runs = sorted(runs, key=lambda run: (not _speaks(run), run.name))
     yield from _compared(runs)
     thinking = [run for run in runs if thinks(run)]
@@ -29,7 +29,7 @@ def sections(runs: list[Run]) -> Iterator[str]:
 
 
 def thinks(run: Run) -> bool:
-    """Whether a run's training ended with thoughts."""
+    """Return whether a run's training ended with thoughts."""
     task = run.task
     if task.kind is not THOUGHTS:
         return False
@@ -45,13 +45,13 @@ def _lines(name: str, runs: list[Run], about: str, n: int | None = None) -> Iter
 
 
 def _speaks(run: Run) -> bool:
-    """Whether a run says all its steps in words: what the others of its task are compared with."""
+    """Return whether a run writes out all its steps, as the baseline for its task's other runs."""
     curriculum = run.recipe.training.curriculum
     return curriculum is not None and curriculum.method == "cot"
 
 
 def _compared(runs: list[Run]) -> Iterator[str]:
-    """A table for each set of questions."""
+    """Yield a table for each set of questions."""
     yield (
         "\n## Thoughts: accuracy on the same questions\n\n"
         "Answers said greedily; intervals are Wilson's, differences are to the table's first run "

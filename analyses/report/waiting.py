@@ -1,13 +1,15 @@
-"""Why does the search of a run on graphs slow down beyond the loops it was trained with?
+"""Why does a run's search on graphs slow down beyond the loops that it was trained with?
 
-`python -m analyses.report.waiting RUN` edits a trained run to tell three causes apart:
+`python -m analyses.report.waiting RUN` edits a trained run to separate three causes:
 
-    told      what later loops are told: their own rows of the loop embedding, which were never
-              trained; the last trained row; nothing
-    gate      its share at nodes that the search has reached long since and at those it never does
-    held      each node keeps its first state until as many loops have run as it is edges from the
-              source, so that it does not wait. An unreachable node is let go in the loop in which
-              its row's target would be due; what is said of unreachable targets is the control
+    told      which row of the loop embedding later loops get: their own, which was never trained;
+              the last trained one; or zero
+    gate      the gate's share at nodes that the search reached long ago and at nodes that it never
+              reaches
+    held      whether each node keeps its first state until as many loops have run as it is edges
+              from the source, so that it does not wait. An unreachable node is released in the loop
+              in which its row's target would be due; the answers for unreachable targets are the
+              control
 """
 
 import sys
@@ -27,16 +29,16 @@ from workbench.runs.evaluation import wilson
 from workbench.tasks.batch import GraphBatch
 
 STATE_IN, GATE = "recurrence.hook_state_in", "recurrence.gate.hook_post"
-HOPS = (8, 10, 12)  # beyond training
+HOPS = (8, 10, 12)  # more than in training
 SHOWN = (8, 10, 12, 14, 16, 20)  # loops
-NEAR = 3  # edges from the source that a search has long left behind
+NEAR = 3  # nodes within this many edges of the source were reached long ago
 TOLD: tuple[Beyond, ...] = ("own", "last", "zero")
 
 Hooks = list[tuple[str, Callable[..., Tensor | None]]]
 
 
 def hold(batch: GraphBatch) -> Hooks:
-    """Nodes keep their first state until the search is due at them."""
+    """Return a hook that keeps nodes in their first state until the search is due at them."""
     due = torch.where(batch.distance < 0, batch.hops[:, None], batch.distance)
     first: list[Tensor] = []
 
@@ -53,7 +55,7 @@ def hold(batch: GraphBatch) -> Hooks:
 def answered(
     model: DepthModel, batch: GraphBatch, n_loops: int, is_held: bool
 ) -> Bool[Tensor, "loop batch"]:
-    """Which rows are right after each loop."""
+    """Return which rows are right after each loop."""
     found = []
     for rows in in_parts(model, batch, 100):
         hooks = hold(rows) if is_held else []
@@ -64,7 +66,7 @@ def answered(
 
 
 def gate_shares(model: DepthModel, batch: GraphBatch, n_loops: int) -> Float[Tensor, "2 loop"]:
-    """Mean share at the nodes near the source, and at those out of its reach."""
+    """Return the gate's mean share at nodes near the source and at unreachable nodes."""
     shares: list[Float[Tensor, "batch pos"]] = []
     with (
         torch.no_grad(),
@@ -77,7 +79,7 @@ def gate_shares(model: DepthModel, batch: GraphBatch, n_loops: int) -> Float[Ten
 
 
 def lines(run: Run, n_loops: int = 20) -> Iterator[str]:
-    """A table of accuracies, and a sentence on the gate."""
+    """Yield a table of accuracies and a sentence on the gate."""
     model = cast(DepthModel, run.model).twin()
     recurrence = cast(GatedUpdate, model.recurrence)
     test = cast(GraphBatch, run.task.split("test"))

@@ -1,4 +1,4 @@
-"""A run's history by split, as analyses of training read it."""
+"""A run's history by split, for the analyses of training."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,9 +7,9 @@ Record = Mapping[str, Any]
 
 
 def curves_by_split(history: Sequence[Record]) -> dict[str, list[Record]]:
-    """The measurements of each split, up to the last step that all splits have.
+    """Group the measurements by split, up to the last step that all splits have.
 
-    Of a run in training the last step may be in the making: some splits are written, some not yet.
+    While a run is training, its last step may be incomplete: not all splits are written yet.
     """
     curves: dict[str, list[Record]] = {}
     for record in history:

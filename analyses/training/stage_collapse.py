@@ -1,20 +1,20 @@
-"""When does reading after loop 1 stop working, and does test accuracy rise at that moment?
+"""When does reading the answer after loop 1 stop working, and does test accuracy rise then?
 
 Stage-1 is the accuracy read at the answer's position after loop 1. DiscoLoop reports that on
 training chains it first rises (the chains are memorised in one loop) and then collapses, as the
 model starts to compose and test accuracy jumps.
 
-The change is found by a test for a step down. The series is taken from the first measurement that
-reaches nine tenths of its maximum; of all ways to cut it in two, the statistic is the largest fall
-of the mean, weighted by the lengths of the parts, in units of the usual change from one measurement
-to the next.
+The change is found by a test for a step down. The series starts at the first measurement that
+reaches nine tenths of its maximum. The statistic is the largest fall of the mean over all ways to
+cut the series in two, weighted by the lengths of the parts, in units of the usual change from one
+measurement to the next.
 
-Neighbouring measurements of one run resemble each other, so that shuffled series would be no fair
-comparison: a slow drift, too, falls further than they do. The p-value comes from the same statistic
-on random walks of the same length, which drift as far as any series whose changes are independent
-of its course. Noise that forgets its past, at once or slowly (AR(1)), falls less far in these
-units, so that for it the p-value is too large rather than too small. A fall of less than a tenth is
-no collapse, however small its p-value; a steady decline of more is one, at its middle.
+Neighbouring measurements of a run are correlated, so shuffled series would not be a fair
+comparison: a slow drift also falls further than they do. The p-value therefore comes from the same
+statistic on random walks of the same length, which drift as far as any series whose changes are
+independent of its course. Noise that forgets its past, at once or slowly (AR(1)), falls less far in
+these units, so its p-value is too large rather than too small. A fall of less than a tenth is not a
+collapse, however small its p-value. A steady decline of more than a tenth is one, at its middle.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from workbench.runs import Run
 
 WALKS = 2_000
-USUAL = 0.75  # share of changes, from the least on, that are usual; a collapse may take the others
+USUAL = 0.75  # share of changes, smallest first, that are usual; the rest may be the collapse's
 SIGNIFICANT = 0.01
-SMALLEST_CHANGE = 1e-3  # one row of a thousand
-SMALLEST_FALL = 0.1  # a fall in accuracy of less is no collapse, however sure
+SMALLEST_CHANGE = 1e-3  # one row in a thousand
+SMALLEST_FALL = 0.1  # a smaller fall in accuracy is not a collapse, however significant
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,14 @@ class StageCollapse(Result):
     """Epoch of the first measurement after Stage-1 train accuracy fell; None without a fall."""
     collapse_step: int | None
     collapse_size: float
-    """Mean Stage-1 before less mean after the best cut."""
+    """Mean Stage-1 accuracy before the best cut minus the mean after it."""
     p_value: float
     rise_epoch: float | None
     """Epoch of the first measurement after test accuracy rose; None without a rise."""
     rise_p_value: float
     rise_split: str
     n: int
-    """Rows measured of the largest split."""
+    """Number of rows measured in the largest split."""
 
     @property
     def lag(self) -> float | None:
@@ -160,7 +160,7 @@ class StageCollapse(Result):
 
 
 def _mark(figure: "go.Figure", epoch: float | None, text: str, height: float) -> None:
-    """A line at an epoch, if there is one, with what happens there."""
+    """Draw a line with a label at an epoch, if there is one."""
     if epoch is not None:
         figure.add_vline(x=epoch, line_color="#000000", line_width=1)
         side = {"showarrow": False, "xanchor": "left", "yanchor": "bottom"}
@@ -171,7 +171,7 @@ def _mark(figure: "go.Figure", epoch: float | None, text: str, height: float) ->
 def stage_collapse(
     run: "Run", *, train_split: str | None = None, test_split: str | None = None
 ) -> StageCollapse:
-    """Stage-1 and final accuracy over a run's training, and the change in them.
+    """Measure Stage-1 and final accuracy over a run's training, and find where they change.
 
     Args:
         run: A run with a history.
@@ -181,7 +181,7 @@ def stage_collapse(
             judged on.
 
     Raises:
-        ValueError: The history is too short, lacks a split, or the model runs one loop.
+        ValueError: The history is too short or lacks a split, or the model runs a single loop.
     """
     curves = curves_by_split(run.history)
     test_split = run.task.default_split if test_split is None else test_split
@@ -191,9 +191,9 @@ def stage_collapse(
     records = curves[train_split]
     stage_1, final = (_series(curves, read) for read in (_stage_1, _final))
     splits = tuple(curves)
-    # A split with fewer rows than `measure.n` is measured whole
+    # A split with fewer rows than `measure.n` is measured completely
     most = run.recipe.training.measure.n
-    sizes = [min(most, len(run.task.split(split))) for split in splits]  # all, if it has fewer
+    sizes = [min(most, len(run.task.split(split))) for split in splits]  # all rows, if fewer
     low, high = _intervals(final, sizes)
     fall = collapse_of(stage_1[splits.index(train_split)].tolist())
     rise = rise_of(final[splits.index(test_split)].tolist())
@@ -233,7 +233,7 @@ def _check(run: str, curves: Mapping[str, list[Record]], splits: Sequence[str]) 
 
 
 def collapse_of(series: Sequence[float]) -> AccuracyChange:
-    """The step down after a series has come near its maximum; none if there is no such step."""
+    """Find the step down after a series was near its maximum; `at` is None if there is none."""
     values = np.asarray(series, dtype=float)
     start = int(np.argmax(values >= 0.9 * values.max()))
     fall = step_down(values[start:])
@@ -244,20 +244,20 @@ def collapse_of(series: Sequence[float]) -> AccuracyChange:
 
 
 def rise_of(series: Sequence[float]) -> AccuracyChange:
-    """The step up of a series; none if there is no such step."""
+    """Find the step up of a series; `at` is None if there is none."""
     rise = step_down(-np.asarray(series, dtype=float))
     real = rise.p_value < SIGNIFICANT and rise.size >= SMALLEST_FALL
     return AccuracyChange(rise.at if real else None, rise.size, rise.p_value)
 
 
 def step_down(values: np.ndarray, seed: int = 0) -> AccuracyChange:
-    """The best cut of a series into a higher and a lower part, with its p-value."""
+    """Find the best cut of a series into a higher and a lower part, with its p-value."""
     if len(values) < 4 or np.ptp(values) == 0:
         return AccuracyChange(None, 0.0, 1.0)
     falls = _cut_statistics(values[None])[0]
     at = int(falls.argmax()) + 1
     size = float(values[:at].mean() - values[at:].mean())
-    # Changes of none at all, as on a plateau, are smaller than what is measured can tell
+    # On a plateau the usual change is 0, which is below the resolution of the measurement
     statistic = falls.max() / max(float(_usual_change(values[None])[0]), SMALLEST_CHANGE)
     further = int((_falls_of_walks(len(values), seed) >= statistic).sum())
     return AccuracyChange(at, size, (1 + further) / (1 + WALKS))
@@ -265,21 +265,24 @@ def step_down(values: np.ndarray, seed: int = 0) -> AccuracyChange:
 
 @lru_cache(maxsize=64)
 def _falls_of_walks(length: int, seed: int) -> np.ndarray:
-    """The statistic of each of `WALKS` random walks."""
+    """Compute the statistic of each of `WALKS` random walks."""
     rng = np.random.default_rng(seed)
     walks = rng.normal(size=(WALKS, length)).cumsum(1)
     return _cut_statistics(walks).max(1) / _usual_change(walks)
 
 
 def _usual_change(rows: np.ndarray) -> np.ndarray:
-    """Root mean square of the changes that are usual, of each row."""
+    """Return the root mean square of each row's usual changes."""
     changes = np.sort(np.abs(np.diff(rows, axis=1)), axis=1)
     usual = changes[:, : max(1, int(USUAL * changes.shape[1]))]
     return np.sqrt((usual**2).mean(1))
 
 
 def _cut_statistics(rows: np.ndarray) -> np.ndarray:
-    """Standardised fall of the mean at every cut, [row cut]: √(ab/(a+b))·(mean_a − mean_b)."""
+    """Return the standardised fall of the mean at every cut, as [row cut].
+
+    For parts of lengths a and b it is √(ab/(a+b))·(mean_a − mean_b).
+    """
     n = rows.shape[1]
     before = np.arange(1, n)
     sums = rows.cumsum(1)
@@ -291,7 +294,7 @@ def _cut_statistics(rows: np.ndarray) -> np.ndarray:
 def _intervals(
     shares: Float[Tensor, "split step"], sizes: Sequence[int]
 ) -> tuple[Float[Tensor, "split step"], Float[Tensor, "split step"]]:
-    """Ends of the 95 % Wilson intervals of accuracies on so many rows of each split."""
+    """Return the ends of the accuracies' 95 % Wilson intervals, for `sizes` rows per split."""
     rows = zip(shares.tolist(), sizes, strict=True)
     ends = torch.tensor([[wilson(round(x * n), n) for x in row] for row, n in rows])
     return ends[..., 0], ends[..., 1]

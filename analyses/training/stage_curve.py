@@ -1,9 +1,9 @@
 """How good is the best checkpoint of each stage of a curriculum?
 
 A run keeps the weights that were best on the validation questions in every stage, in half
-precision. Each is asked in the layout of its stage, as its training asked it. CoCoNuT is reported
-to fall on ProsQA from 95 % in stage 5 to 92 % in stage 6, where AGCLR has 96 % (AGCLR, arXiv
-2606.07720, section 5.2).
+precision. Each checkpoint is evaluated in the layout of its stage, as in training. CoCoNuT is
+reported to fall on ProsQA from 95 % in stage 5 to 92 % in stage 6, where AGCLR has 96 % (AGCLR,
+arXiv 2606.07720, section 5.2).
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-VALID = "valid"  # the split by which the best step of a stage is chosen
+VALID = "valid"  # the split on which the best step of a stage is chosen
 
 Source = Literal["asked", "history"]
 
@@ -45,7 +45,7 @@ class Best(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StageCurve(Result):
-    """Accuracy by stage, a point for each run and stage; the control is the best guess."""
+    """Accuracy by stage, one point for each run and stage; the control is the best guess."""
 
     accuracy: Float[Tensor, " point"]
     low: Float[Tensor, " point"]
@@ -54,11 +54,11 @@ class StageCurve(Result):
     n: Int[Tensor, " point"]
     stage: Int[Tensor, " point"]
     step: Int[Tensor, " point"]
-    """Whose weights were asked."""
+    """Step of the weights that were evaluated."""
     thoughts: Int[Tensor, " point"]
-    """Thoughts of a question in the stage."""
+    """Thoughts per question in the stage."""
     run: Int[Tensor, " point"]
-    """The number of the run in `runs`."""
+    """Index of the run in `runs`."""
     runs: tuple[str, ...]
     split: str
     guess: str
@@ -138,18 +138,18 @@ def stage_curve(
     rows: int | None = None,
     source: Source = "asked",
 ) -> StageCurve:
-    """Accuracy of every stage's best checkpoint, of one run or of several.
+    """Measure the accuracy of every stage's best checkpoint, for one or several runs.
 
     Args:
-        run: The run, whose questions all are asked.
-        split: Whose questions; by default the one that the task is judged on.
-        beside: Names or folders of runs to draw beside it.
-        rows: Questions to ask; by default all.
-        source: Whether to ask the checkpoints, or to take what training measured: the best
+        run: The run; all runs answer its questions.
+        split: Split of the questions; by default the one that the task is judged on.
+        beside: Names or folders of runs to compare it with.
+        rows: Number of questions, from the start of the split; by default all.
+        source: `asked` evaluates the checkpoints. `history` takes what training measured: the best
             accuracy on the validation questions, by which the checkpoint was chosen.
 
     Raises:
-        ConfigError: A run answers no questions in words, or keeps no stage's checkpoint.
+        ConfigError: A run does not answer in words, or has kept no stage's checkpoint.
     """
     runs = runs_beside(run, beside)
     first = cast(WordedTask, run.task)
@@ -178,7 +178,7 @@ def stage_curve(
 def _points(
     runs: Sequence[Run], split: str, numbers: Sequence[int], source: Source
 ) -> list[tuple[int, Best, float, int]]:
-    """The best of each stage of each run: the run's number, accuracy, and of how many questions."""
+    """Return run index, best step, accuracy and number of questions, for each run and stage."""
     points = []
     for number, run in enumerate(runs):
         for best in best_of_stages(run, kept=source == "asked"):
@@ -192,14 +192,14 @@ def _points(
 
 
 def best_of_stages(run: Run, kept: bool) -> list[Best]:
-    """The best measurement of each stage that a run's history knows; of equals the first.
+    """Return the best measurement of each stage in a run's history; ties go to the first.
 
     Args:
         run: The run.
-        kept: Look only at steps whose weights the run keeps.
+        kept: Consider only steps whose weights the run has kept.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: There is no such measurement.
     """
     steps = set(run.steps)
     found: dict[int, Best] = {}
@@ -221,13 +221,13 @@ def _best(record: Mapping[str, Any]) -> Best:
 
 
 def _asked(run: Run, first: Run, best: Best, split: str, numbers: Sequence[int]) -> Tensor:
-    """Which questions the weights of a stage answer right, in the stage's layout."""
+    """Return which questions the weights of a stage answer right, in the stage's layout."""
     task = task_for(run, first)
     cfg = run.recipe.training.curriculum
     if cfg is None:
         raise ConfigError(f"{run.name} was trained without a curriculum, so it has no stages")
     longest = 0
-    if cfg.method == "icot":  # whose stages take away tokens, until the longest solution is gone
+    if cfg.method == "icot":  # its stages remove tokens until the longest solution is gone
         own = cast(WordedTask, run.task)
         longest = max(sum(map(len, e.steps)) for e in own.encoded("train"))
     layout = Curriculum(cfg, longest).layout(best.stage)

@@ -1,4 +1,4 @@
-"""How did a model that thinks come to be: accuracy, loss, gradient and gates, stage by stage?"""
+"""How did training with thoughts go: accuracy, loss, gradients and gates, stage by stage?"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,35 +25,35 @@ GATE_NAMES = ("read", "forget", "write")
 
 @dataclass(frozen=True, eq=False)
 class ThinkingCurves(Result):
-    """The history of a run that thinks; NaN where nothing was measured.
+    """History of a run that thinks; NaN where nothing was measured.
 
-    Answers are those that were said, with as many thoughts as the stage has. The control is the
-    commonest answer. Gates are means over questions and channels, of the split that was measured
-    first.
+    Accuracy is that of generated answers, with as many thoughts as the stage has. The control is
+    the commonest answer. Gates are means over questions and channels, on the split that was
+    measured first.
     """
 
     accuracy: Float[Tensor, "split step"]
     loss: Float[Tensor, "split step"]
-    """Cross-entropy of the data's own solution and answer, in nats for each token."""
+    """Cross-entropy of the data's own solution and answer, in nats per token."""
     gates: Float[Tensor, "gate step thought"]
-    """Mean share that read, forget and write let through; none where the family has no gates."""
+    """Mean share that the read, forget and write gates let through; empty without gates."""
     gradient_norm: Float[Tensor, " step"]
-    """Of all weights, before clipping."""
+    """Norm of the gradient with respect to all weights, before clipping."""
     gradient_norm_by_thought: Float[Tensor, "step thought"]
-    """With respect to each thought."""
+    """Norm of the gradient with respect to each thought."""
     splits: tuple[str, ...]
     steps: tuple[int, ...]
     epochs: tuple[float, ...]
     stages: tuple[int, ...]
-    """Of the curriculum, at each step."""
+    """Stage of the curriculum at each step."""
     thoughts: tuple[int, ...]
-    """Of each question, at each step."""
+    """Thoughts per question at each step."""
     majority: float
     """Accuracy of the commonest answer, on the split that the task is judged on."""
 
     @property
     def begins(self) -> Iterator[tuple[int, int]]:
-        """The first measured step of every stage but the first, and the stage."""
+        """First measured step and number of every stage but the first."""
         pairs = zip(self.stages, self.stages[1:], self.steps[1:], strict=False)
         return ((step, stage) for before, stage, step in pairs if stage != before)
 
@@ -111,7 +111,7 @@ class ThinkingCurves(Result):
         return styled(figure, "What training measured", height=720)
 
     def _draw_gradients(self, figure: "go.Figure") -> None:
-        """The norm of all weights' gradient, and the mean over thoughts of each thought's."""
+        """Draw the gradient norm of all weights, and the mean of the thoughts' gradient norms."""
         from analyses.kit.style import COLOURS, INK
 
         at = {"row": 2, "col": 1}
@@ -126,7 +126,7 @@ class ThinkingCurves(Result):
             figure.add_scatter(x=self.steps, y=mean, name=name, line=line, **at)
 
     def _draw_gates(self, figure: "go.Figure") -> None:
-        """Each gate's mean over thoughts, in a band from its lowest thought to its highest."""
+        """Draw each gate's mean over thoughts, in a band from its lowest thought to its highest."""
         from analyses.kit.style import COLOURS, band
 
         at = {"row": 2, "col": 2}
@@ -153,10 +153,10 @@ class ThinkingCurves(Result):
 
 
 def thinking_curves(run: "Run", curves: dict[str, list[Record]]) -> ThinkingCurves:
-    """All that a run that thinks measured while it was trained.
+    """Collect what a run that thinks measured during training.
 
     Args:
-        run: The run; it may still be in training.
+        run: The run; it may still be training.
         curves: Its history by split.
     """
     rows = list(curves.values())
@@ -166,7 +166,7 @@ def thinking_curves(run: "Run", curves: dict[str, list[Record]]) -> ThinkingCurv
     has_gates = any(shares for gate in gates for shares in gate)
     norms = [record["gradient_norm_by_loop"] or [] for record in first]
     norm = [record["gradient_norm"] for record in first]
-    # The batch of a step may be of the stage before the one that is measured
+    # A step's training batch may belong to the stage before the one that is measured
     most = max([*thoughts, *map(len, norms)])
     return ThinkingCurves(
         accuracy=torch.tensor([[float(r["accuracy"]) for r in records] for records in rows]),
@@ -186,12 +186,12 @@ def thinking_curves(run: "Run", curves: dict[str, list[Record]]) -> ThinkingCurv
 
 
 def _gate(record: Record, place: str) -> Sequence[float]:
-    """A gate's mean by thought; nothing where it was not measured."""
+    """Return a gate's mean by thought; empty where it was not measured."""
     means: Sequence[float] = record["gates"].get(place, {}).get("mean", [])
     return means
 
 
 def _padded(lists: Sequence[Sequence[float]], most: int) -> Float[Tensor, "step thought"]:
-    """Lists of as many values as a stage has thoughts, NaN beyond."""
+    """Stack lists that have one value per thought of their stage, padded with NaN."""
     rows = [torch.tensor(values, dtype=torch.float) for values in lists]
     return torch.stack([F.pad(row, (0, most - len(row)), value=torch.nan) for row in rows])

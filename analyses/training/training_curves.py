@@ -1,4 +1,4 @@
-"""How did accuracy, gradient and bridge go over training, split by split and loop by loop?"""
+"""How did accuracy, gradients and the bridge develop in training, by split and by loop?"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,16 +31,16 @@ BRIDGE = {
 
 @dataclass(frozen=True, eq=False)
 class TrainingCurves(Result):
-    """The history of a run; NaN where nothing was measured. The control is the commonest answer."""
+    """History of a run; NaN where nothing was measured. The control is the commonest answer."""
 
     accuracy: Float[Tensor, "split step"]
     loss: Float[Tensor, "split step"]
     bridge_probability: Float[Tensor, "split step loop"]
     bridge_cosine: Float[Tensor, "split step loop"]
     gradient_norm: Float[Tensor, " step"]
-    """Of all weights, before clipping."""
+    """Norm of the gradient with respect to all weights, before clipping."""
     gradient_norm_by_loop: Float[Tensor, "step loop"]
-    """With respect to the state as each loop leaves it."""
+    """Norm of the gradient with respect to the state after each loop."""
     splits: tuple[str, ...]
     steps: tuple[int, ...]
     epochs: tuple[float, ...]
@@ -123,7 +123,7 @@ class TrainingCurves(Result):
                 )
 
     def _draw_gradients(self, figure: "go.Figure") -> None:
-        """The norm of all weights' gradient and, by the dash of the loop, of each state's."""
+        """Draw the gradient norm of all weights, and that of the state after each loop (dashes)."""
         from analyses.kit.style import COLOURS, INK
 
         for loop, label in enumerate(loop_labels(self.gradient_norm_by_loop.shape[1])):
@@ -151,10 +151,10 @@ class TrainingCurves(Result):
 
 @analysis(on="run")
 def training_curves(run: "Run") -> TrainingCurves | ThinkingCurves:
-    """All that a run measured while it was trained; of one that thinks, with stages and gates.
+    """Collect what a run measured during training; with stages and gates if it thinks.
 
     Args:
-        run: A run with a history; it may still be in training.
+        run: A run with a history; it may still be training.
 
     Raises:
         ValueError: Nothing has been measured yet.
@@ -189,9 +189,9 @@ def training_curves(run: "Run") -> TrainingCurves | ThinkingCurves:
 
 
 def _known(value: float | Sequence[float] | None, n: int) -> list[float]:
-    """A value or list of a history's line; NaN where there is none.
+    """Return a value or list of a history record as a list; NaN where there is none.
 
-    The batch of a step may have run fewer loops than the measurement; its list is shorter then.
+    A step's training batch may have run fewer loops than the measurement; its list is then shorter.
     """
     if not isinstance(value, Sequence):
         return [float("nan")] * n if value is None else [float(value)]

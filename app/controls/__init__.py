@@ -1,1 +1,1 @@
-"""What one chooses and what is shown: the parts that views are made of."""
+"""Controls and displays from which the views are built."""

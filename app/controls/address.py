@@ -1,8 +1,8 @@
-"""Choices that stand in the page's address, so that a link reproduces the view.
+"""Choices that are kept in the page's address, so that a link reproduces the view.
 
-Most widgets are bound to the address by Streamlit (`bind=URL`), which leaves out a value that is
-the widget's default. A choice whose first value is not the same for everyone, as run and question,
-must always stand there: `pull` before its widget, `push` after it.
+Streamlit binds most widgets to the address (`bind=URL`) and leaves out a value that is the widget's
+default. A choice whose first value is not the same for everyone, such as run and question, must
+always be in the address: call `pull` before its widget and `push` after it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,9 +14,10 @@ URL: Any = "query-params"
 
 
 def pull(key: str, first: Any, words: Mapping[str, Any] | None = None) -> None:
-    """Give a choice its first value: the address's, or else `first`.
+    """Set a choice's first value: the one in the address, or else `first`.
 
-    `words` are those that the address may hold, with what each means; without them, any word does.
+    `words` maps the words that the address may hold to their values. Without it, any word is
+    accepted.
     """
     if key not in st.session_state:
         asked = st.query_params.get(key, first)
@@ -29,6 +30,6 @@ def push(key: str) -> None:
 
 
 def keep(key: str, options: Iterable[Any]) -> None:
-    """Before a widget: forget a choice that is no longer on offer."""
+    """Delete a choice that is no longer among the options; call this before its widget."""
     if st.session_state.get(key) not in [None, *options]:
         del st.session_state[key]

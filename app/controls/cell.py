@@ -1,4 +1,4 @@
-"""What one chooses on a compute frontier: rows and loops, a cell, and a question of it."""
+"""Controls of a compute frontier: rows and loops, a cell, and a question in the cell."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ ROWS = [100, 200, 500, 1_000, 2_000, 4_000]
 
 
 def sweep(chosen: Chosen) -> dict[str, Any]:
-    """Rows, loops and weights that a frontier is measured with."""
+    """Choose the rows, loops and weights with which a frontier is measured."""
     run = session.run_of(chosen)
     splits, first = list(run.task.splits), run.task.default_split
     steps = [*map(str, run.steps), FINAL]
@@ -36,7 +36,7 @@ def sweep(chosen: Chosen) -> dict[str, Any]:
 
 
 def choose(levels: list[int], n_loops: int, unit: str) -> tuple[int, int] | None:
-    """A difficulty and a loop, numbered from 0; None until one has been chosen."""
+    """Choose a difficulty and a loop, numbered from 0; None until a difficulty is chosen."""
     address.keep("level", levels)
     address.keep("after", range(1, n_loops + 1))
     left, right = st.columns([1, 3], vertical_alignment="bottom", gap="large")
@@ -51,13 +51,13 @@ def choose(levels: list[int], n_loops: int, unit: str) -> tuple[int, int] | None
 
 
 def pick(cell: list[Any]) -> None:
-    """Choose the cell that was clicked on."""
+    """Select the cell that was clicked on."""
     st.session_state.update(level=int(cell[0]), after=int(cell[1]) + 1)
     st.session_state.pop("item", None)
 
 
 def question(rows: list[dict[str, Any]]) -> str:
-    """A table of questions, and one of them."""
+    """Show a table of questions and choose one of them."""
     share = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f", width=90)
     st.dataframe(
         [{"no.": number} | row for number, row in enumerate(rows)],
@@ -76,7 +76,7 @@ def question(rows: list[dict[str, Any]]) -> str:
 
 
 def hand_on(chosen: Chosen, question: str) -> None:
-    """Make a question that of the other views, and link to those that show it."""
+    """Set the other views' question, and link to the views that can show it."""
     st.session_state["question"] = question
     address_of = {"run": chosen.name, "question": question}
     views = {"question": "Question"}

@@ -1,4 +1,4 @@
-"""What one chooses on the page."""
+"""Controls that several views share."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ EXAMPLE = '[{"do": "zero", "place": "blocks.0.hook_attn_out", "loops": [1]}]'
 
 
 def sidebar() -> None:
-    """Run and device, for all views; without any run, how to make one."""
+    """Choose run and device for all views; if there is no run, show how to make one."""
     folders = run_folders()
     names = list(folders)
     if not names:
@@ -42,7 +42,7 @@ def sidebar() -> None:
         )
         upload()
         st.stop()
-    # The first that can be read, lest a bad one be what everybody sees
+    # The first readable run, so that a broken one is not everybody's default
     readable = (name for name, path in folders.items() if session.traits(str(path)))
     address.pull("run", next(readable, names[0]))
     wanted = st.session_state["run"]
@@ -58,12 +58,12 @@ def sidebar() -> None:
 
 
 def run() -> Chosen:
-    """The run chosen in the sidebar."""
+    """Return the run chosen in the sidebar."""
     return _chosen(st.session_state["run"])
 
 
 def runs() -> list[Chosen]:
-    """The chosen run, and the one it is compared with if there is one."""
+    """Return the chosen run, and the run that it is compared with if there is one."""
     first = run()
     others = [name for name in run_folders() if name != first.name]
     address.keep("compare", others)
@@ -74,7 +74,7 @@ def runs() -> list[Chosen]:
 
 
 def question(chosen: Chosen) -> str:
-    """A typed question, or one drawn from a split."""
+    """Choose a question: typed, or drawn from a split."""
     found = session.run_of(chosen).task.splits
     first = {"test_id": 0, "test": 1}
     splits = sorted(found, key=lambda split: (first.get(split, 2), split))
@@ -98,22 +98,22 @@ def question(chosen: Chosen) -> str:
 
 
 def loops() -> int | None:
-    """A number of loops; None for as many as each run was trained with."""
+    """Choose a number of loops; None for as many as each run was trained with."""
     options = [AS_TRAINED, *map(str, range(1, MOST_LOOPS + 1))]
     value = st.select_slider("Loops", options, key="loops", bind=URL)
     return None if value == AS_TRAINED else int(value)
 
 
 def needs(chosen: Chosen, why: str, **wanted: str) -> None:
-    """Unless the run is of the wanted kind, say why not and which runs are; stop."""
+    """Stop the view unless the run is of the wanted kind; show why, and which runs are."""
     if lacks(chosen, why, **wanted):
         st.stop()
 
 
 def lacks(chosen: Chosen, why: str, **wanted: str) -> bool:
-    """Whether a run is not of the wanted kind; then it is said why, and which runs are.
+    """Return whether a run is not of the wanted kind; if so, show why, and which runs are.
 
-    `wanted` are some of `session.traits`; `why` says what the view needs.
+    `wanted` are some of `session.traits`; `why` describes what the view needs.
     """
     if wanted.items() <= session.traits(chosen.path).items():
         return False
@@ -125,7 +125,7 @@ def lacks(chosen: Chosen, why: str, **wanted: str) -> bool:
 
 
 def edits() -> list[dict[str, Any]]:
-    """Interventions, as JSON; what is wrong with them is said in a sentence."""
+    """Enter interventions as JSON; if they are wrong, show the error and stop the view."""
     with st.expander("Interventions"):
         text = st.text_area(
             "Edits, as JSON",
@@ -141,7 +141,7 @@ def edits() -> list[dict[str, Any]]:
 
 
 def realign() -> dict[str, Any]:
-    """How far, to which norm and onto which word's embedding a state is moved."""
+    """Choose how far, to which norm and onto which word's embedding a state is moved."""
     alpha, scale, target = st.columns([3, 1.3, 2], vertical_alignment="bottom", gap="large")
     return {
         "alpha": alpha.slider("α", 0.0, 1.0, 0.5, 0.05, key="alpha", bind=URL),
@@ -155,12 +155,12 @@ def realign() -> dict[str, Any]:
 
 
 def n_rows(first: int = 200) -> int:
-    """How many rows of each split a sweep looks at."""
+    """Choose how many rows of each split a sweep uses."""
     return int(st.select_slider("Rows of each split", ROWS, value=first, key="rows", bind=URL))
 
 
 def step(steps: list[int]) -> int:
-    """One of the steps whose weights were kept."""
+    """Choose one of the steps whose weights were kept."""
     if not steps:
         st.info("No weights have been kept yet.")
         st.stop()
@@ -168,7 +168,7 @@ def step(steps: list[int]) -> int:
         st.caption(f"Only step {steps[0]:,} was kept.")
         return steps[0]
     address.keep("step", steps)
-    # It always stands in the address: of a run in training, the last step is soon another
+    # Always in the address: while a run is training, its last step soon changes
     address.pull("step", steps[-1], {str(step): step for step in steps})
     chosen = int(st.select_slider("Step", steps, key="step"))
     address.push("step")
@@ -183,7 +183,7 @@ def _chosen(name: str) -> Chosen:
 
 
 def _first_question(chosen: Chosen, split: str) -> None:
-    """Draw a question when the page opens, and anew when a drawn one meets another run."""
+    """Draw a question when the page opens, and replace a drawn question when the run changes."""
     state = st.session_state
     is_drawn = state.get("question") == state.get("drawn", ())
     if "question" not in state or (is_drawn and state["drawn_for"] != chosen):
@@ -196,7 +196,7 @@ def _first_question(chosen: Chosen, split: str) -> None:
 
 
 def _drawable(chosen: Chosen, first: str, split: str | None, seed: object) -> tuple[str, int]:
-    """Split and seed as asked for, as far as there are such."""
+    """Return the requested split and seed, or `first` and 0 where they are not valid."""
     splits = session.run_of(chosen).task.splits
     known = split if split is not None and split in splits else first
     return known, int(str(seed)) if str(seed).isdecimal() else 0

@@ -1,4 +1,4 @@
-"""What one chooses to see of a graph: a loop, a probe, a head."""
+"""Controls of a graph's figure: loop, probe and head."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ WORDS = {"within r edges": "within r edges", "reachable": "reachable at all"}
 
 
 def view(n_loops: int, n_heads: int) -> dict[str, Any]:
-    """Loop, numbered from 0, probe and head that the picture shows."""
+    """Choose the loop (numbered from 0), probe and head that the figure shows."""
     after, probe, head = st.columns([3, 1.4, 1.4], vertical_alignment="bottom", gap="large")
     loops = list(range(1, n_loops + 1))
     address.keep("after", loops)

@@ -1,4 +1,4 @@
-"""How results, and complaints about what was asked, look on the page."""
+"""Display of results, and of errors in what the user entered."""
 
 import json
 import re
@@ -17,12 +17,12 @@ CONFIG = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}
 
 
 def literal(text: object) -> str:
-    """A text that Markdown shows as it is."""
+    """Escape a text so that Markdown shows it unchanged."""
     return re.sub(r"([\\`*_\[\]<>$~:|#])", r"\\\1", str(text))
 
 
 def attempt(ask: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """What `ask` returns; None after a complaint, which is shown as a sentence."""
+    """Return what `ask` returns; on a user error, show its message and return None."""
     try:
         return ask(*args, **options)
     except Exception as error:
@@ -38,9 +38,9 @@ def show(
     key: str,
     on_click: Callable[[list[Any]], None] | None = None,
 ) -> None:
-    """A result: its figure, its finding in a line, and ways to take it along.
+    """Show a result: its figure, its summary in one line, and ways to export it.
 
-    `on_click` is given the `customdata` of a point that is clicked on.
+    `on_click` is called with the `customdata` of a point that is clicked on.
     """
     if found is None:
         return
@@ -73,7 +73,7 @@ def present(name: str, chosen: Chosen, key: str, **options: Any) -> None:
 
 
 def side_by_side(runs: list[Chosen], draw: Callable[[Chosen], None]) -> None:
-    """One column for each run."""
+    """Draw one column for each run."""
     for column, chosen in zip(st.columns(len(runs), gap="large"), runs, strict=True):
         with column:
             if len(runs) > 1:
@@ -82,7 +82,7 @@ def side_by_side(runs: list[Chosen], draw: Callable[[Chosen], None]) -> None:
 
 
 def tiles(values: Mapping[str, object]) -> None:
-    """Labelled values in a row, which wraps where it is narrow."""
+    """Show labelled values in a row, which wraps where space is narrow."""
     with st.container(horizontal=True):
         for label, value in values.items():
             st.metric(label, literal(value), border=True)

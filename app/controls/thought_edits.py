@@ -1,6 +1,7 @@
-"""What one does to thoughts: how many there are, which gate is shut, what is held or exchanged.
+"""Controls for thoughts: their number, shut gates, held memory and exchanged thoughts.
 
-The controls make edits as the box of interventions takes them, and stand before those.
+The controls make edits in the format of the interventions box. They are applied before those
+written in the box.
 """
 
 import json
@@ -15,11 +16,11 @@ from app.controls.show import literal
 from app.session import Chosen
 from workbench.instruments.speaking import GATES
 
-MOST = 12  # thoughts that may be asked for
+MOST = 12  # largest number of thoughts on offer
 SHUT = dict(zip(("read", "forget", "write"), GATES, strict=True))
 STREAM, THOUGHT = "recurrence.hook_stream", "recurrence.hook_thought"
 KEPT, FROZEN, HELD = MEMORY = ("as it is", "write frozen", "stream held")
-WIDE = 264  # pixels of a group of controls; where there is no room for three they stand below
+WIDE = 264  # width of a group of controls in pixels; groups wrap where three do not fit
 ALL = "all"
 HELP = (
     "Write frozen: w = 0 in all later thoughts, while the stream is still normed. Stream held: it "
@@ -28,7 +29,7 @@ HELP = (
 
 
 def asked(chosen: Chosen, question: str) -> dict[str, Any]:
-    """Thoughts and edits, as `analyse` takes them."""
+    """Choose thoughts and edits, and return them as arguments of `analyse`."""
     layout = session.layout(chosen)
     left, right = st.columns([2, 3], gap="large")
     with left:
@@ -41,7 +42,7 @@ def asked(chosen: Chosen, question: str) -> dict[str, Any]:
 
 
 def without(chosen: Chosen, asked: dict[str, Any]) -> str | None:
-    """Why a run that is asked so thinks no thoughts that one could decode; None if it does."""
+    """Return why a run has no thoughts to decode with these arguments; None if it has some."""
     layout = session.layout(chosen)
     if layout.filler == "pause":
         return f"{chosen.name} waits with pause tokens: they are words, and hold no thought."
@@ -54,14 +55,14 @@ def without(chosen: Chosen, asked: dict[str, Any]) -> str | None:
 
 
 def _count(own: int) -> int | None:
-    """How many thoughts; None for as many as each run was trained with."""
+    """Choose how many thoughts; None for as many as each run was trained with."""
     options = [choose.AS_TRAINED, *map(str, range(MOST + 1))]
     value = st.select_slider(f"Thoughts, {own} as trained", options, key="thoughts", bind=URL)
     return None if value in (choose.AS_TRAINED, str(own)) else int(value)
 
 
 def _changes(chosen: Chosen, n: int, own: int) -> list[dict[str, Any]]:
-    """Edits of n thoughts; another question lends no more than the run's own number."""
+    """Choose edits of n thoughts; another question provides at most the run's own number."""
     with st.container(border=True):
         with st.container(horizontal=True, gap="medium"):
             edits = [*_shut(n), *_held(n)] if session.has_gates(chosen) else []
@@ -73,7 +74,7 @@ def _changes(chosen: Chosen, n: int, own: int) -> list[dict[str, Any]]:
 
 
 def _shut(n: int) -> list[dict[str, Any]]:
-    """Gates that let nothing through from some thought on."""
+    """Choose gates that let nothing through from some thought on."""
     with st.container(width=WIDE):
         shut = st.multiselect("Shut gates", SHUT, key="shut", bind=URL, placeholder="none")
         first = _number("from thought", "from", n)
@@ -82,7 +83,7 @@ def _shut(n: int) -> list[dict[str, Any]]:
 
 
 def _held(n: int) -> list[dict[str, Any]]:
-    """The memory as it is after some thought."""
+    """Choose whether the memory is kept as it is after some thought."""
     kinds = MEMORY if n > 1 else (KEPT,)
     address.keep("memory", kinds)
     with st.container(width=WIDE):
@@ -95,7 +96,7 @@ def _held(n: int) -> list[dict[str, Any]]:
 
 
 def _swapped(chosen: Chosen, n: int) -> list[dict[str, Any]]:
-    """A thought, or all of them, in the place of which another question's stands."""
+    """Choose a thought, or all of them, to replace with another question's."""
     options = [*map(str, range(1, n + 1)), ALL] if n else []
     address.keep("swap", options)
     none = "none" if n else "trained without thoughts, so others have none to lend"
@@ -116,7 +117,7 @@ def _swapped(chosen: Chosen, n: int) -> list[dict[str, Any]]:
 
 
 def _number(label: str, key: str, most: int) -> int:
-    """The number of a thought, from 1."""
+    """Choose the number of a thought, counted from 1."""
     numbers = list(range(1, most + 1))
     address.keep(key, numbers)
     return int(st.selectbox(label, numbers, key=key, bind=URL))

@@ -1,4 +1,4 @@
-"""Giving the page a run: a zip, checked before anything in it is opened."""
+"""Upload of a run as a zip, which is checked before anything in it is opened."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ HELP = (
 
 
 def upload() -> None:
-    """A zip to choose, a name for it, and a button that adds it to the runs."""
+    """Show a chooser for a zip, a field for its name, and a button that adds it to the runs."""
     with st.expander("Upload a run"):
         file = st.file_uploader("Zip of a run", "zip", key="upload", help=HELP)
         name = st.text_input("Name of the run", Path(file.name).stem if file else "")

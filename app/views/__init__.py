@@ -1,1 +1,1 @@
-"""One view a question."""
+"""The views of the web page, one for each question."""

@@ -1,4 +1,4 @@
-"""View: how many loops how much reasoning takes."""
+"""View: how many loops each difficulty needs."""
 
 import streamlit as st
 
@@ -12,7 +12,7 @@ MORE = {
     "convergence": "Convergence of the states",
     "gradient_highway": "Gradient highway",
 }
-FEW = 100  # rows of the analyses on demand
+FEW = 100  # rows for the analyses on demand
 
 st.title("The compute frontier")
 st.caption("How many loops does how much reasoning take, and how far would guessing come?")
@@ -22,13 +22,13 @@ sweep = cell.sweep(runs[0])
 
 
 def frontier(chosen: session.Chosen) -> None:
-    """One run's accuracy over loops and difficulty."""
+    """Show one run's accuracy over loops and difficulty."""
     found = attempt(session.analysed, "compute_frontier", chosen, **sweep)
     show(found, chosen, "frontier", on_click=cell.pick)
 
 
 def items(chosen: session.Chosen) -> None:
-    """How one run answers the chosen question, loop by loop."""
+    """Show how one run answers the chosen question, loop by loop."""
     asked = {"loops": result.n_loops, "step": sweep["step"]}
     present("answers", chosen, "answers", question=question, **asked)
 
@@ -54,7 +54,7 @@ more = st.selectbox("Measure", MORE, index=None, key="more", bind=URL, format_fu
 
 
 def measured(chosen: session.Chosen) -> None:
-    """What was asked for besides, of one run."""
+    """Show the selected additional measure for one run."""
     present(str(more), chosen, str(more), **sweep | {"n": FEW})
 
 

@@ -8,7 +8,7 @@ from app.controls.address import URL
 from app.controls.show import attempt, present, show, side_by_side
 
 MORE = {"reached_set": "Reached sets", "attention": "Attention along edges"}
-ROWS = 200  # graphs of the analyses on demand
+ROWS = 200  # graphs for the analyses on demand
 
 st.title("One graph, loop by loop")
 st.caption(
@@ -31,7 +31,7 @@ view = graph_view.view(len(found.result.said), found.result.n_heads)
 
 
 def drawn(chosen: session.Chosen) -> None:
-    """One run's graph after the chosen loop, and its answers."""
+    """Show one run's graph after the chosen loop, and its answers."""
     found = attempt(session.analysed, "graph_states", chosen, **asked)
     if found is not None:
         last = len(found.result.said) - 1
@@ -46,7 +46,7 @@ more = st.selectbox("Measure", MORE, index=None, key="many", bind=URL, format_fu
 
 
 def measured(chosen: session.Chosen) -> None:
-    """What was asked for besides, of one run."""
+    """Show the selected additional measure for one run."""
     present(str(more), chosen, str(more), n=ROWS, loops=loops)
 
 

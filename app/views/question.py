@@ -8,7 +8,7 @@ from app import session
 from app.controls import choose
 from app.controls.show import attempt, literal, present, show, side_by_side, tiles
 
-LONGEST = 24  # positions of an attention pattern that can still be read
+LONGEST = 24  # most positions at which an attention pattern is still readable
 
 st.title("One question, loop by loop")
 st.caption("What does each loop say at each position, is the bridge known, and who looks where?")
@@ -23,7 +23,7 @@ with right:
 
 
 def view(chosen: session.Chosen) -> None:
-    """One run's answer to the question."""
+    """Show one run's answer to the question."""
     if choose.lacks(chosen, "This view follows loops", recurrence="loops"):
         return
     facts = attempt(session.facts, chosen, question)
@@ -33,7 +33,7 @@ def view(chosen: session.Chosen) -> None:
 
 
 def in_words(chosen: session.Chosen, facts: dict[str, Any], asked: dict[str, Any]) -> None:
-    """Lens, bridge and attention."""
+    """Show logit lens, bridge and attention."""
     lens = attempt(session.analysed, "logit_lens", chosen, **asked)
     if lens is None:
         return
@@ -55,7 +55,7 @@ def in_words(chosen: session.Chosen, facts: dict[str, Any], asked: dict[str, Any
 
 
 def by_yes_or_no(chosen: session.Chosen, facts: dict[str, Any], asked: dict[str, Any]) -> None:
-    """Answers, gate and attention; there are no words that a lens could decode."""
+    """Show answers, gates and attention; without a vocabulary, no lens can decode the states."""
     found = attempt(session.analysed, "answers", chosen, **asked)
     if found is None:
         return

@@ -20,7 +20,7 @@ realigned: list[session.Chosen] = []
 
 
 def answer(chosen: session.Chosen) -> None:
-    """What one run answers before and after."""
+    """Show one run's answer before and after realignment."""
     found = attempt(session.analysed, "realigned_answer", chosen, question=question, **move)
     if found is None:
         return
@@ -33,7 +33,7 @@ def answer(chosen: session.Chosen) -> None:
 
 
 def sweep(chosen: session.Chosen) -> None:
-    """How often one run is right, over α."""
+    """Show one run's accuracy over α."""
     if chosen in realigned:
         present("realignment", chosen, "sweep", scale=move["scale"], n=rows)
 

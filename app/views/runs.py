@@ -1,4 +1,4 @@
-"""View: which runs there are, and how far each came."""
+"""View: which runs there are, and how far each has trained."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""View: what a model that thinks holds in its thoughts, and what its answers owe to them."""
+"""View: what a model's thoughts contain, and how its answers depend on them."""
 
 import streamlit as st
 
@@ -25,7 +25,7 @@ asked = thought_edits.asked(runs[0], question)
 
 
 def one(chosen: session.Chosen) -> None:
-    """One run's thoughts about the question."""
+    """Show one run's thoughts about the question."""
     if choose.lacks(chosen, NEEDS, recurrence="thoughts"):
         return
     of_one = {"question": question} | asked
@@ -54,7 +54,7 @@ def one(chosen: session.Chosen) -> None:
 
 
 def many(chosen: session.Chosen) -> None:
-    """What holds of one run's thoughts over many questions."""
+    """Show analyses of one run's thoughts over many questions."""
     if session.thinks(chosen):
         of_many = {"split": split, "n": rows} | asked
         if thought_edits.without(chosen, asked) is None:

@@ -1,4 +1,4 @@
-"""View: how a run came to be, measurement by measurement and step by step."""
+"""View: how a run was trained, measurement by measurement and step by step."""
 
 import streamlit as st
 
@@ -15,7 +15,7 @@ is_live = any(session.is_training(chosen) for chosen in runs)
 
 
 def curves(chosen: session.Chosen) -> None:
-    """One run's history."""
+    """Show one run's history."""
     if session.is_training(chosen):
         st.caption("In training: this part is drawn anew every few seconds.")
     if not session.thinks(chosen):
@@ -25,7 +25,7 @@ def curves(chosen: session.Chosen) -> None:
 
 @st.fragment(run_every=3 if is_live else None)
 def followed() -> None:
-    """The histories, read anew while a run is in training."""
+    """Show the histories, and refresh them while a run is training."""
     side_by_side(runs, curves)
 
 
@@ -36,7 +36,7 @@ step = choose.step(session.run_of(runs[0]).steps)
 
 
 def said(chosen: session.Chosen) -> None:
-    """What one run said of the question at the chosen step."""
+    """Show one run's output for the question at the chosen step."""
     lens = session.has_words(chosen) and not session.thinks(chosen)
     name = "logit_lens" if lens else "answers"
     present(name, chosen, "lens", question=question, step=step)

@@ -1,1 +1,1 @@
-"""The parts of a transformer, hooked under TransformerLens's names."""
+"""The components of a transformer, with TransformerLens's hook names."""

@@ -1,4 +1,4 @@
-"""Self-attention on two paths: fused when nobody listens, explicit when somebody does."""
+"""Self-attention with two paths: fused without hooks on scores or pattern, explicit with them."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,27 +14,27 @@ from workbench.components.rotary import Angles, Rotary
 from workbench.hooks import HookPoint, is_heard
 from workbench.settings.config import ModelConfig
 
-# Up to here sums over broadcast products are faster than matrix products this small: of 512
-# questions of three tokens by 1.8. Questions of the symbolic tasks are that short.
+# Up to this many keys, sums over broadcast products are faster than such small matrix products:
+# 1.8 times for 512 questions of three tokens. Questions of the symbolic tasks are that short.
 SHORT = 3
 
 
 class Merged(NamedTuple):
-    """What a layer's queries, keys and values are made with, laid out for one matrix product."""
+    """A layer's query, key and value weights, joined for a single matrix product."""
 
     weight: Float[Tensor, "d_model qkv"]  # qkv = (head + 2·kv_head)·d_head
     bias: Float[Tensor, " qkv"]
 
 
 class Frame(NamedTuple):
-    """Where the positions of a context stand, as one layer sees them."""
+    """The rotary angles and the mask of a context, for one layer."""
 
     angles: Angles | None
-    mask: Tensor | None  # what attention may look at: truth values, or summands of the scores
+    mask: Tensor | None  # bool (True: may attend), or float that is added to the scores
 
 
 class KeyValues:
-    """Keys and values of the passes so far, of every layer; each pass appends its own.
+    """The key-value cache of all layers; each pass appends its own keys and values.
 
     Nothing is written in place, so gradients flow through all passes.
     """
@@ -50,7 +50,7 @@ class KeyValues:
     ) -> tuple[
         Float[Tensor, "batch key kv_head d_head"], Float[Tensor, "batch key kv_head d_head"]
     ]:
-        """All keys and values of a layer, those of the present pass at the end."""
+        """Append keys and values to a layer's cache, and return all of them."""
         if layer in self._kept:
             earlier_k, earlier_v = self._kept[layer]
             k, v = torch.cat((earlier_k, k), dim=1), torch.cat((earlier_v, v), dim=1)
@@ -58,7 +58,7 @@ class KeyValues:
         return k, v
 
     def branched(self) -> "KeyValues":
-        """The same so far; what is appended to one is not seen by the other."""
+        """Return a copy of the cache; later appends to either do not affect the other."""
         branch = KeyValues()
         branch._kept = dict(self._kept)
         return branch
@@ -66,22 +66,22 @@ class KeyValues:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What attention must know of a batch beside its states; one is made for each pass."""
+    """What attention needs from a batch besides its states; built anew for each pass."""
 
-    positions: Int[Tensor, "rows pos"]  # of real tokens, counted from 0; one row if all agree
-    allowed: Bool[Tensor, "batch 1 query_pos key_pos"] | None  # None: causal, every token real
-    merged: dict["Attention", Merged] = field(default_factory=dict)  # of layers that have run
-    frames: dict["Attention", Frame] = field(default_factory=dict)  # of layers that have run here
-    earlier: KeyValues | None = None  # of the passes before this one, if a forward has several
-    key_positions: Int[Tensor, "rows key"] | None = None  # where there are more keys than queries
+    positions: Int[Tensor, "rows pos"]  # of real tokens, from 0; a single row if all rows agree
+    allowed: Bool[Tensor, "batch 1 query_pos key_pos"] | None  # None: causal, no padding
+    merged: dict["Attention", Merged] = field(default_factory=dict)  # cache for all passes
+    frames: dict["Attention", Frame] = field(default_factory=dict)  # cache for this pass
+    earlier: KeyValues | None = None  # from earlier passes, if a forward pass has several
+    key_positions: Int[Tensor, "rows key"] | None = None  # if there are more keys than queries
 
 
 def context(
     tokens: Int[Tensor, "batch pos"], attention_mask: Int[Tensor, "batch pos"] | None
 ) -> Context:
-    """Positions and the causal mask of a batch; padding may stand on either side.
+    """Return the positions and causal mask of a batch, with padding on either side.
 
-    A pad attends to itself alone, so that its state stays finite.
+    A padding token attends only to itself, so that its state stays finite.
     """
     if attention_mask is None:
         return Context(torch.arange(tokens.shape[1], device=tokens.device)[None], None)
@@ -93,9 +93,9 @@ def context(
 def real_positions(
     tokens: Int[Tensor, "batch pos"], attention_mask: Int[Tensor, "batch pos"] | None
 ) -> tuple[Int[Tensor, "rows pos"], Bool[Tensor, "batch 1 query_pos key_pos"]]:
-    """Positions counted from the first real token, and a mask that lets all look at real tokens.
+    """Return positions from the first real token, and a mask that shows all real tokens.
 
-    A pad looks at itself alone.
+    A padding token attends only to itself.
     """
     n_batch, n_pos = tokens.shape
     if attention_mask is None:
@@ -109,21 +109,21 @@ def real_positions(
 
 
 def causal(n_pos: int, device: torch.device) -> Bool[Tensor, "query_pos key_pos"]:
-    """Who may look at whom: every position at itself and at those before it."""
+    """Return the causal mask: every position attends to itself and to earlier positions."""
     return torch.ones(n_pos, n_pos, dtype=torch.bool, device=device).tril()
 
 
 class Attention(nn.Module):
-    """Multi-head attention with TransformerLens's weights and places.
+    """Multi-head attention with TransformerLens's weight and hook names.
 
-    Maps into the heads start with standard deviation 1/√d_model, the map out of them with
-    `output_init`/√d_model; biases start at zero.
+    W_Q, W_K and W_V start with standard deviation 1/√d_model, W_O with `output_init`/√d_model;
+    biases start at zero.
     """
 
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__()
         n_kv = cfg.n_key_value_heads or cfg.n_heads
-        self.group = cfg.n_heads // n_kv  # heads of queries that share keys and values
+        self.group = cfg.n_heads // n_kv  # query heads per key-value head
         std = cfg.d_model**-0.5
         self.W_Q = nn.Parameter(torch.randn(cfg.n_heads, cfg.d_model, cfg.d_head) * std)
         shape = (n_kv, cfg.d_model, cfg.d_head)
@@ -149,12 +149,12 @@ class Attention(nn.Module):
         self.hook_attn_scores = HookPoint()  # [batch head query_pos key_pos]
         self.hook_pattern = HookPoint()  # [batch head query_pos key_pos]
         self.hook_z = HookPoint()  # [batch pos head d_head]
-        self.dropout = cfg.dropout  # of the pattern, while training
+        self.dropout = cfg.dropout  # on the pattern, in training
 
     def forward(
         self, x: Float[Tensor, "batch pos d_model"], context: Context
     ) -> Float[Tensor, "batch pos d_model"]:
-        if self not in context.merged:  # later loops and passes find what the first has laid out
+        if self not in context.merged:  # later loops and passes reuse it
             context.merged[self] = self._merge()
         if self not in context.frames:
             context.frames[self] = self._frame(context)
@@ -177,15 +177,15 @@ class Attention(nn.Module):
         return F.linear(z.flatten(2), self.W_O.flatten(0, 1).T, self.b_O)
 
     def keep_maps(self, W_K: nn.Parameter, W_V: nn.Parameter) -> None:
-        """Hold the maps into keys and values, [kv_head d_model d_head]."""
+        """Store the key and value weights, [kv_head d_model d_head]."""
         self.W_K, self.W_V = W_K, W_V
 
     def keep_biases(self, b_K: nn.Parameter, b_V: nn.Parameter) -> None:
-        """Hold the biases of keys and values, [kv_head d_head]."""
+        """Store the key and value biases, [kv_head d_head]."""
         self.b_K, self.b_V = b_K, b_V
 
     def kept(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Maps and biases of keys and values as they are held: W_K, W_V, b_K, b_V."""
+        """Return the stored key and value parameters: W_K, W_V, b_K, b_V."""
         return self.W_K, self.W_V, self.b_K, self.b_V
 
     def _merge(self) -> Merged:
@@ -229,8 +229,8 @@ class Attention(nn.Module):
 
 
 def _is_trained_on_cpu(mask: Tensor | None) -> bool:
-    """Whether scores have a summand with a gradient, for which the CPU has no fused kernel.
+    """Return whether the mask needs a gradient on the CPU, which has no fused kernel for that.
 
-    What stands in for it costs half as much again as the explicit path.
+    PyTorch's fallback takes 1.5 times as long as the explicit path.
     """
     return mask is not None and mask.requires_grad and mask.device.type == "cpu"

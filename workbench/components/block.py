@@ -1,4 +1,4 @@
-"""A pre-norm transformer block (norm → part → add), hooked under TransformerLens's names."""
+"""A pre-norm transformer block (norm → attention or MLP → add), with TransformerLens's hooks."""
 
 import torch
 from jaxtyping import Float
@@ -13,10 +13,10 @@ from workbench.settings.config import ModelConfig
 
 
 class Block(nn.Module):
-    """resid + attn(ln1(resid)), then + mlp(ln2(·)). All places are [batch pos d_model].
+    """A block: resid + attn(ln1(resid)), then + mlp(ln2(·)). All hooks are [batch pos d_model].
 
-    With `layer_scale`, what each part adds is scaled channel by channel; `hook_attn_out` and
-    `hook_mlp_out` see it as it is added.
+    With `layer_scale`, the outputs of attention and MLP are scaled channel by channel;
+    `hook_attn_out` and `hook_mlp_out` see the scaled outputs.
     """
 
     def __init__(self, cfg: ModelConfig) -> None:
@@ -44,7 +44,7 @@ class Block(nn.Module):
 
 
 class LayerScale(nn.Module):
-    """A learned factor for each channel of what a part adds (Touvron et al. 2021)."""
+    """A learned scale per channel of an attention or MLP output (Touvron et al. 2021)."""
 
     def __init__(self, d_model: int, start: float) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class LayerScale(nn.Module):
 
 
 def layer_scale(cfg: ModelConfig) -> nn.Module:
-    """The scale that `cfg.layer_scale` asks for, if any."""
+    """Return the layer scale that `cfg.layer_scale` specifies; the identity for None."""
     if cfg.layer_scale is None:
         return nn.Identity()
     return LayerScale(cfg.d_model, cfg.layer_scale)

@@ -1,4 +1,4 @@
-"""Into the residual stream and out of it."""
+"""Embeddings and unembeddings."""
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +10,7 @@ from workbench.settings.config import ModelConfig
 
 
 class Embed(nn.Module):
-    """Look token ids up in W_E, whose entries start with standard deviation `embed_std`."""
+    """Token embeddings W_E, whose entries start with standard deviation `embed_std`."""
 
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class Embed(nn.Module):
 
 
 class PosEmbed(nn.Module):
-    """A learned vector for each position, of a tenth of the embeddings' size at the start."""
+    """Learned position embeddings, which start at a tenth of the token embeddings' size."""
 
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class PosEmbed(nn.Module):
 
 
 class Unembed(nn.Module):
-    """Logits by a matrix of their own, for models that do not tie it to the embedding."""
+    """An untied unembedding, with its own weights W_U and bias b_U."""
 
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__()
@@ -47,12 +47,12 @@ class Unembed(nn.Module):
         return self.hook_out(self.plain(self.hook_in(resid)))
 
     def plain(self, resid: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_vocab"]:
-        """The same logits, without hooks."""
+        """Return the same logits without firing hooks."""
         return F.linear(resid, self.W_U.T, self.b_U)
 
 
 class TiedUnembed(nn.Module):
-    """Logits by the embedding's own rows: resid · W_E^T · scale. Holds no parameter."""
+    """A tied unembedding, resid · W_E^T · scale, without parameters."""
 
     def __init__(self, scale: float) -> None:
         super().__init__()
@@ -68,5 +68,5 @@ class TiedUnembed(nn.Module):
     def plain(
         self, resid: Float[Tensor, "*axes d_model"], W_E: Float[Tensor, "d_vocab d_model"]
     ) -> Float[Tensor, "*axes d_vocab"]:
-        """The same logits, without hooks."""
+        """Return the same logits without firing hooks."""
         return (resid * self.scale) @ W_E.T

@@ -1,4 +1,4 @@
-"""Attention whose heads share keys and values in groups (Ainslie et al. 2023)."""
+"""Grouped-query attention (Ainslie et al. 2023): query heads share keys and values in groups."""
 
 from typing import Any
 
@@ -9,15 +9,16 @@ from workbench.settings.config import ModelConfig
 
 
 def _for_each_head(name: str) -> Any:
-    """A held weight, given to every head of queries that it serves."""
+    """Return a property that repeats a stored weight for each query head of its group."""
     return property(lambda self: getattr(self, name).repeat_interleave(self.group, dim=0))
 
 
 class GroupedAttention(Attention):
-    """`n_key_value_heads` heads of keys and values, each for several heads of queries.
+    """Attention with `n_key_value_heads` key-value heads, each shared by several query heads.
 
-    As in TransformerLens, `_W_K`, `_W_V`, `_b_K` and `_b_V` hold a map for each of them, which
-    `W_K`, `W_V`, `b_K` and `b_V` show head by head; `hook_k` and `hook_v` have as many heads.
+    As in TransformerLens, `_W_K`, `_W_V`, `_b_K` and `_b_V` hold one entry per key-value head, and
+    `W_K`, `W_V`, `b_K` and `b_V` repeat them for each query head. `hook_k` and `hook_v` have
+    `n_key_value_heads` heads.
     """
 
     W_K = _for_each_head("_W_K")
@@ -36,5 +37,5 @@ class GroupedAttention(Attention):
 
 
 def attention(cfg: ModelConfig) -> Attention:
-    """The attention that `cfg.n_key_value_heads` asks for."""
+    """Return the attention that `cfg.n_key_value_heads` specifies."""
     return Attention(cfg) if cfg.n_key_value_heads is None else GroupedAttention(cfg)

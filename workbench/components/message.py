@@ -1,4 +1,4 @@
-"""A round of message passing (Gilmer et al. 2017), in the frame of a transformer's block."""
+"""One round of message passing (Gilmer et al. 2017), with the interface of a transformer block."""
 
 import torch
 from jaxtyping import Float
@@ -12,14 +12,14 @@ from workbench.settings.config import ModelConfig
 
 
 class MessageBlock(nn.Module):
-    """resid + MLP([x; Σ messages]), x = ln1(resid), from all positions that may be looked at.
+    """A block: resid + MLP([x; Σ messages]), x = ln1(resid), summed over all visible positions.
 
-    A message is act(x_sender W_send + x_receiver W_receive + b). Maps start with standard deviation
-    1/√fan_in, the last with `output_init`/√fan_in.
+    A message is act(x_sender W_send + x_receiver W_receive + b). Weights start with standard
+    deviation 1/√fan_in, W_out with `output_init`/√fan_in.
 
-    hook_resid_pre, hook_resid_post  as a transformer block's     [batch pos d_model]
-    hook_message                     the sum that arrives         [batch pos d_mlp]
-    hook_mlp_out                     what is added                [batch pos d_model]
+    hook_resid_pre, hook_resid_post  as in a transformer block    [batch pos d_model]
+    hook_message                     the sum of the messages      [batch pos d_mlp]
+    hook_mlp_out                     the block's update           [batch pos d_model]
     """
 
     def __init__(self, cfg: ModelConfig) -> None:

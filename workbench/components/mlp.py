@@ -1,4 +1,4 @@
-"""The two-layer perceptron of a block, plain or gated."""
+"""The MLP of a block, plain or gated."""
 
 from collections.abc import Callable
 from functools import partial
@@ -20,7 +20,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class MLP(nn.Module):
-    """act(x W_in + b_in) W_out + b_out.
+    """A plain MLP: act(x W_in + b_in) W_out + b_out.
 
     W_in starts with standard deviation 1/√d_model, W_out with `output_init`/√d_mlp.
     """
@@ -45,9 +45,9 @@ class MLP(nn.Module):
 
 
 class GatedMLP(nn.Module):
-    """(act(x W_gate)·(x W_in) + b_in) W_out + b_out (Shazeer 2020), as TransformerLens has it.
+    """A gated MLP (Shazeer 2020): (act(x W_gate)·(x W_in) + b_in) W_out + b_out.
 
-    Spreads at the start are the plain perceptron's.
+    The formula is TransformerLens's. Weights start with the same standard deviations as in `MLP`.
     """
 
     def __init__(self, cfg: ModelConfig) -> None:
@@ -61,7 +61,7 @@ class GatedMLP(nn.Module):
         )
         self.b_out = nn.Parameter(torch.zeros(cfg.d_model))
         self.dropout = nn.Dropout(cfg.dropout)
-        self.hook_pre = HookPoint()  # [batch pos d_mlp], of the gate
+        self.hook_pre = HookPoint()  # [batch pos d_mlp], input of the gate
         self.hook_pre_linear = HookPoint()  # [batch pos d_mlp]
         self.hook_post = HookPoint()  # [batch pos d_mlp]
 
@@ -73,5 +73,5 @@ class GatedMLP(nn.Module):
 
 
 def mlp(cfg: ModelConfig) -> MLP | GatedMLP:
-    """The perceptron that `cfg.gated_mlp` asks for."""
+    """Return the MLP that `cfg.gated_mlp` specifies."""
     return GatedMLP(cfg) if cfg.gated_mlp else MLP(cfg)

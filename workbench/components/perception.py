@@ -1,7 +1,7 @@
-"""Perception: how a question becomes the state that the loops start from, and who may look at whom.
+"""Perceptions: they turn a question into the loops' start state and set the attention mask.
 
-A task names its perception, as it names its readout (`components/readout.py`); models of every
-family take any of them.
+A task specifies its perception, just as it specifies its readout (`components/readout.py`). Models
+of every family work with any of them.
 """
 
 from abc import ABC, abstractmethod
@@ -21,9 +21,9 @@ Inputs = Mapping[str, Tensor]
 
 
 class Perception(nn.Module, ABC):
-    """What stands between token embeddings and the recurrence.
+    """The module between the token embeddings and the recurrence.
 
-    `takes` names the inputs it reads beside tokens and their mask.
+    `takes` lists the inputs that it reads besides tokens and their mask.
     """
 
     takes: ClassVar[tuple[str, ...]] = ()
@@ -34,31 +34,31 @@ class Perception(nn.Module, ABC):
     def forward(
         self, words: Float[Tensor, "batch pos d_model"], inputs: Inputs
     ) -> Float[Tensor, "batch pos d_model"]:
-        """The input of the recurrence, from the embeddings of the tokens."""
+        """Compute the input of the recurrence from the token embeddings."""
         return words
 
     @abstractmethod
     def context(self, tokens: Tensor, attention_mask: Tensor | None, inputs: Inputs) -> Context:
-        """Positions, and who may look at whom.
+        """Return the positions and the attention mask.
 
         Args:
-            tokens: Anything of shape [batch pos]; only shape and device are looked at.
+            tokens: A tensor of shape [batch pos]; only its shape and device are used.
             attention_mask: 1 for real tokens, 0 for padding; None if all are real.
-            inputs: Whatever else the model was given.
+            inputs: The model's other inputs.
         """
 
 
 class Causal(Perception):
-    """Tokens read from left to right, as language models read them."""
+    """Causal attention, as in language models."""
 
     def context(self, tokens: Tensor, attention_mask: Tensor | None, inputs: Inputs) -> Context:
         return context(tokens, attention_mask)
 
 
 class Whole(Perception):
-    """Tokens that all see each other, under a LayerNorm; the first of them is CLS (VCoT, II).
+    """Bidirectional attention after a LayerNorm; the first token is CLS (VCoT, II).
 
-    Rotary or other positions are the model's own, as for any tokens.
+    Position embeddings (rotary or other) are set by the model's config, as for any tokens.
     """
 
     def __init__(self, cfg: ModelConfig) -> None:
@@ -76,19 +76,20 @@ class Whole(Perception):
 
 
 class Facts(Whole):
-    """Sentences in an order that means nothing, then a question on two of their names (VCoT, III).
+    """Sentences in arbitrary order, then a question about two of their names (VCoT, III).
 
-    As `Whole`: positions tell words of a sentence apart, and the data shuffles the sentences.
+    Works as `Whole`: positions distinguish the words of a sentence, and the data shuffles the
+    sentences.
     """
 
 
 class Nodes(Perception):
-    """A directed graph, a token for each node: attention runs along edges alone (VCoT, I).
+    """A directed graph with one token per node: attention follows the edges only (VCoT, I).
 
-    A node looks at the nodes with an edge to it, and at itself. The two nodes that are asked about
-    carry a vector of their role, standard deviation .02 at the start; LayerNorm follows.
+    A node attends to itself and to the nodes with an edge to it. A role vector, with initial
+    standard deviation .02, is added at the source and target nodes. A LayerNorm follows.
 
-    hook_roles  the roles' vectors, zero at other nodes  [batch pos d_model]
+    hook_roles  the role vectors, zero at other nodes  [batch pos d_model]
     """
 
     takes: ClassVar[tuple[str, ...]] = ("adjacency", "source_at", "target_at")
@@ -119,7 +120,7 @@ class Nodes(Perception):
                 f"adjacency of shape {list(edges.shape)} does not fit {n_batch} graphs of "
                 f"{n_pos} nodes"
             )
-        # As numbers 0 and 1 the edges would be a bias on scores, and no mask
+        # A numeric 0/1 mask would be added to the scores instead of masking them
         incoming = edges.bool().transpose(1, 2)[:, None]  # [batch 1 query_pos key_pos]
         itself = torch.eye(tokens.shape[1], dtype=torch.bool, device=tokens.device)
         return Context(positions, (allowed & incoming) | itself)

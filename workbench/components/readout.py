@@ -1,7 +1,7 @@
-"""Readouts of tasks that answer yes or no; others read a word from the vocabulary.
+"""Readouts for tasks with yes/no answers; other tasks read a word from the vocabulary.
 
-Head: LayerNorm → Linear → GELU → Dropout → Linear to one number z (VCoT, arXiv 2603.21676). The
-logits of no and yes are 0 and z, so that cross-entropy is the paper's binary cross-entropy.
+The head is LayerNorm → Linear → GELU → Dropout → Linear to one number z (VCoT, arXiv 2603.21676).
+The logits of no and yes are 0 and z, so that cross-entropy is the paper's binary cross-entropy.
 """
 
 from abc import ABC, abstractmethod
@@ -18,11 +18,11 @@ from workbench.settings.config import ModelConfig
 
 
 class YesNo(nn.Module, ABC):
-    """The logits of no and yes, from some positions of a state.
+    """A head that computes the logits of no and yes from some positions of a state.
 
-    hook_in    what is read, the places side by side  [batch n·d_model]
-    hook_pre   before the GELU                        [batch d_model]
-    hook_post  after it                               [batch d_model]
+    hook_in    the states that are read, concatenated  [batch n·d_model]
+    hook_pre   before the GELU                         [batch d_model]
+    hook_post  after the GELU                          [batch d_model]
     """
 
     takes: ClassVar[tuple[str, ...]] = ()
@@ -56,11 +56,11 @@ class YesNo(nn.Module, ABC):
     def gather(
         self, state: Float[Tensor, "batch pos d_model"], inputs: Mapping[str, Tensor]
     ) -> Float[Tensor, "batch wide"]:
-        """What of a state is read."""
+        """Return the part of the state that the head reads."""
 
 
 class Cls(YesNo):
-    """The first position, where CLS stands; or wherever `logits_at` says."""
+    """A readout of the first position, where CLS is, or of the positions in `logits_at`."""
 
     n_places = 1
 
@@ -72,7 +72,7 @@ class Cls(YesNo):
 
 
 class Pair(YesNo):
-    """The two positions that are asked about: nodes of a graph, entities of a text."""
+    """A readout of the two positions in question: nodes of a graph or entities of a text."""
 
     takes: ClassVar[tuple[str, ...]] = ("source_at", "target_at")
     n_places = 2
@@ -87,7 +87,7 @@ class Pair(YesNo):
 
 
 READOUTS: dict[str, type[YesNo] | None] = {
-    "vocabulary": None,  # ln_final and unembed of the model itself
+    "vocabulary": None,  # the model's own ln_final and unembed
     "cls": Cls,
     "node_pair": Pair,
     "entities": Pair,

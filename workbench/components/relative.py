@@ -1,4 +1,4 @@
-"""Positions as distance: a learned bias for each head and distance (Raffel et al. 2020, T5)."""
+"""Relative positions: a learned bias for each head and distance (Raffel et al. 2020, T5)."""
 
 import torch
 from jaxtyping import Float, Int
@@ -8,11 +8,12 @@ from workbench.settings.config import ModelConfig
 
 
 class RelativeBias(nn.Module):
-    """What is added to a score for looking `distance` positions back.
+    """A bias on attention scores for attending `distance` positions back.
 
-    It starts at 0 for the position itself and its neighbour and falls by `relative_slope` with
-    every step beyond: as ALiBi's (Press et al. 2022), but learned. A head that reads the position
-    before it does so at once, wherever the pair stands; one whose slope is 0 looks anywhere.
+    It starts at 0 for the position itself and the previous one, and falls by `relative_slope` for
+    each position further back, as in ALiBi (Press et al. 2022), but learned. A head can thus attend
+    to the previous position from the start, wherever the pair is; a head with slope 0 has no
+    preference.
     """
 
     def __init__(self, cfg: ModelConfig) -> None:
@@ -24,8 +25,8 @@ class RelativeBias(nn.Module):
     def forward(
         self, positions: Int[Tensor, "rows query"], keys: Int[Tensor, "rows key"] | None = None
     ) -> Float[Tensor, "rows head query key"]:
-        """The bias of each query for each key; for the queries' own positions by default."""
+        """Return the bias for each query and key; keys default to the queries' positions."""
         keys = positions if keys is None else keys
-        # Filling among the keys, which nothing looks at, may seem further off than any position
+        # Filler among the keys, which is always masked, can be out of the range of distances
         distance = (positions[:, :, None] - keys[:, None, :]).clamp(0, self.b.shape[1] - 1)
         return self.b[:, distance].transpose(0, 1)

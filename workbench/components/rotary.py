@@ -1,4 +1,4 @@
-"""Rotary positions (Su et al. 2021), the halves of a head rotated against each other."""
+"""Rotary positions (Su et al. 2021); a pair joins dimension i with i + d_head/2."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -11,19 +11,19 @@ from workbench.settings.config import ModelConfig, RotaryScaling
 
 
 class Angles(NamedTuple):
-    """How far the heads of a batch are turned at each position."""
+    """Cosine and sine of the rotation angle at each position of a batch."""
 
     cos: Float[Tensor, "rows pos 1 d_head"]
-    sin: Float[Tensor, "rows pos 1 d_head"]  # of the first half negative
+    sin: Float[Tensor, "rows pos 1 d_head"]  # negated in the first half
 
     def turn(self, x: Float[Tensor, "batch pos head d_head"]) -> Tensor:
-        """Turn each pair (x_i, x_{i + d_head/2}) by its angle."""
+        """Rotate each pair (x_i, x_{i + d_head/2}) by its angle."""
         swapped = x.roll(x.shape[-1] // 2, dims=-1)
         return torch.addcmul(x * self.cos, swapped, self.sin)
 
 
 class Rotary(nn.Module):
-    """Angles of each position: position·frequency for the pair i, as `frequencies` says."""
+    """The angles of each position: position·frequency, with `frequencies` for each pair."""
 
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__()
@@ -39,16 +39,16 @@ class Rotary(nn.Module):
 def frequencies(
     d_head: int, base: float, scaling: RotaryScaling | None = None
 ) -> Float[Tensor, " pair"]:
-    """How far each pair turns from one position to the next: base^(−2i/d_head), then scaled.
+    """Return the rotation of each pair from one position to the next: base^(−2i/d_head), scaled.
 
-    In float32 as in transformers, whose models were trained with it: a thousand positions on, the
-    exact angles are off theirs by enough to move logits by 2e-4.
+    Computed in float32, as in transformers, whose models were trained with it. A thousand positions
+    on, exact angles would differ from theirs enough to change logits by 2e-4.
     """
     pairs = torch.arange(d_head // 2, dtype=torch.float32, device="cpu")
     frequency = 1 / base ** (2 * pairs / d_head)
     if scaling is None:
         return frequency
-    turns = scaling.original_ctx_len * frequency / (2 * torch.pi)  # within the original context
+    turns = scaling.original_ctx_len * frequency / (2 * torch.pi)  # in the original context
     low, high = scaling.low_freq_factor, scaling.high_freq_factor
     kept = ((turns - low) / (high - low)).clamp(0, 1)
     return frequency * (kept + (1 - kept) / scaling.factor)
@@ -63,9 +63,9 @@ def _tables(
     dtype: torch.dtype,
     device: torch.device,
 ) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of every position; one pair of tables serves all layers and models.
+    """Return cosines and sines of every position, cached and shared by all layers and models.
 
-    Of 131072 positions and heads of 128 they take 134 MB, which each layer would hold anew.
+    For 131072 positions and d_head 128 they take 134 MB, which each layer would otherwise hold.
     """
     positions = torch.arange(n_ctx, dtype=torch.float32, device="cpu")[:, None]
     angle = positions * frequencies(d_head, base, scaling)  # [n_ctx pair]

@@ -1,17 +1,27 @@
-"""Interventions: one grammar for code, command line, page and notebook.
+"""Interventions, written in one format in code, on the command line, on the page and in notebooks.
 
-An edit names a place, loops, positions and what is done there. A list of edits is plain data: it
-goes to JSON and back, and is kept with every result.
+An edit specifies a place, loops, positions and an action. A list of edits is plain data that
+converts to JSON and back, and it is stored with every result.
 
     [{"do": "zero", "place": "blocks.0.hook_attn_out", "loops": [1]},
      {"do": "realign", "alpha": 0.5, "scale": "rms"}]
 
-Loops are numbered from 0. Positions are numbers, `bridge` (where the batch's bridges are read) or
-`answer` (where its answer is read); left out, an edit acts at all of them.
+Loops are numbered from 0. Positions are a list of numbers, `bridge` (where the batch's bridges are
+read) or `answer` (where its answer is read). An edit without positions acts at all of them.
 
-In models that think, loops are thoughts at the places of the recurrence, which have no positions.
-At the places of the sequence they are passes: 0 comes before a row's first thought, j begins with
-thought j − 1. Tokens that a generation appends are edited where an edit names no positions.
+In models that think, `loops` has two meanings. At places of the recurrence, loops are thoughts, and
+there are no positions. At all other places, loops are passes: pass 0 comes before a row's first
+thought, and pass j begins with thought j − 1. Generated tokens are edited only if the edit has no
+positions.
+
+How an edit gets from JSON to its effect:
+
+    parse_edits(data)              each item is validated by its class in `EDITS`
+    Watch(edits).hooks(model, …)   calls `edit.hooks(model, batch)` of each edit
+    PlaceEdit.hooks                `acting` turns loops and positions into a hook on the place:
+                                   `at_loop`, or a `SequenceHook` in a model that thinks
+    edit.change(tensor, firing)    computes the new values when the place fires
+    Watch.finish()                 reports rows, loops and positions touched; none is an error
 """
 
 from collections.abc import Sequence
@@ -55,10 +65,10 @@ __all__ = [
 
 
 def parse_edits(data: Any) -> list[Edit]:
-    """Edits from plain data.
+    """Parse edits from plain data.
 
     Raises:
-        ConfigError: An edit is unknown, or a field of it is unknown, missing or wrong.
+        ConfigError: An edit is unknown, or one of its fields is unknown, missing or invalid.
     """
     if not isinstance(data, list):
         raise ConfigError("edits are a list, each with its 'do' and 'place'")
@@ -66,7 +76,7 @@ def parse_edits(data: Any) -> list[Edit]:
 
 
 def _parsed(number: int, item: Any) -> Edit:
-    """Edit `number` of a list."""
+    """Parse the edit with index `number` in its list."""
     do = item.get("do") if isinstance(item, dict) else None
     if do not in EDITS:
         raise ConfigError(f"edit {number} does {do!r}; {nearest(str(do), EDITS)}")
@@ -86,19 +96,19 @@ def _parsed(number: int, item: Any) -> Edit:
 
 
 def edit_hooks(edits: Sequence[Edit], model: CanRecord, batch: Batch) -> CompiledHooks:
-    """TransformerLens hooks that carry out edits, in order, on one batch.
+    """Return TransformerLens hooks that apply edits, in order, to one batch.
 
-    They are judged when they are taken away: an edit that asked for a loop or position that no row
-    has, or that touched nothing, raises ConfigError then. `Watch` does so over several batches.
+    The edits are checked when the hooks are removed. An edit that names a loop or position that no
+    row has, or that touched nothing, then raises ConfigError. `Watch` checks over several batches.
     """
     return Watch(edits).hooks(model, batch, judged=True)
 
 
 def patched_from(edits: Sequence[Edit]) -> dict[str, str]:
-    """The runs that edits patch from, each with the hash of its weights.
+    """Return the names of the runs that edits patch from, with the hashes of their weights.
 
     Raises:
-        FileError: There is no such run, or it has no weights.
+        FileError: A run does not exist or has no weights.
     """
     from workbench.runs import load_run
 
@@ -107,7 +117,7 @@ def patched_from(edits: Sequence[Edit]) -> dict[str, str]:
 
 
 def to_plain(edits: Sequence[Edit]) -> list[dict[str, Any]]:
-    """Edits as data for JSON, without what is None by default."""
+    """Convert edits to data for JSON, without fields that are None by default."""
     return [
         {
             name: value

@@ -1,4 +1,4 @@
-"""What all edits share: loops, positions, and hooks that carry them out."""
+"""Base classes of edits: their loops, their positions and the hooks that apply them."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal
@@ -28,12 +28,12 @@ CompiledHooks = list[tuple[str, HookFn | AtLoop]]
 
 
 class Edit(StrictModel, ABC):
-    """What all edits share."""
+    """Base class of all edits."""
 
     loops: list[int] | None = None
     positions: Positions | None = None
     names_touched_loops: ClassVar[bool] = True
-    """Whether `loops` are the loops that change; an edit of their order changes others too."""
+    """Whether only `loops` change; an edit of the loop order changes other loops too."""
 
     @model_validator(mode="after")
     def _check_some(self) -> "Edit":
@@ -44,34 +44,34 @@ class Edit(StrictModel, ABC):
 
     @property
     def name(self) -> str:
-        """What is done, and where, in a few words."""
+        """The action and its place, in a few words."""
         place = getattr(self, "place", None)
         return _do(self) + (f" at {place}" if place else "")
 
     @abstractmethod
     def hooks(self, model: CanRecord, batch: Batch) -> CompiledHooks:
-        """Hooks that carry the edit out on this batch."""
+        """Return hooks that apply the edit to this batch."""
 
 
 class PlaceEdit(Edit):
-    """An edit that computes new values from the old ones at one place."""
+    """Base class of edits that compute new values from the old ones at one place."""
 
     place: str
 
     @abstractmethod
     def change(self, tensor: Tensor, firing: Firing) -> Tensor:
-        """The values that stand in place of `tensor`."""
+        """Return the values that replace `tensor`."""
 
     def hooks(self, model: CanRecord, batch: Batch) -> CompiledHooks:
         return [(self.place, acting(self, self.place, model, batch, self._masked))]
 
     def _masked(self, tensor: Tensor, firing: Firing) -> Tensor:
-        """The new values; what a query may not look at stays out of its sight."""
+        """Return the new values, with masked-out keys kept masked out."""
         changed = self.change(tensor, firing)
         if self.place.endswith(SCORES):
             return torch.where(tensor == -torch.inf, tensor, changed)
         if firing.columns is not None and firing.by_query:
-            # Only the keys so far are here: to change none that come later, change none unseen
+            # Only the keys so far are here. Later keys stay unedited, so all masked keys must
             return torch.where(tensor == 0, tensor, changed)
         return changed
 
@@ -79,12 +79,12 @@ class PlaceEdit(Edit):
 def acting(
     edit: Edit, place: str, model: CanRecord, batch: Batch, change: Change
 ) -> HookFn | AtLoop:
-    """A hook that puts what `change` gives at an edit's loops and positions.
+    """Build a hook that applies `change` at an edit's loops and positions.
 
-    A model that thinks keeps its cache of keys and values under it.
+    A thinking model can still use its key-value cache with this hook.
 
     Raises:
-        ConfigError: The edit chooses positions where there are none.
+        ConfigError: The edit specifies positions at a place without positions.
     """
     chosen = chosen_positions(edit.positions, batch)
     between = place in model.looped_places
@@ -102,7 +102,7 @@ def acting(
 
 
 def real_tokens(inputs: dict[str, Any]) -> Bool[Tensor, "batch pos"]:
-    """Which tokens of a model's inputs are no padding."""
+    """Return a mask of the tokens in a model's inputs that are not padding."""
     mask = inputs.get("attention_mask")
     tokens: Tensor = inputs["tokens"]
     return torch.ones_like(tokens, dtype=torch.bool) if mask is None else mask.bool()
@@ -111,16 +111,20 @@ def real_tokens(inputs: dict[str, Any]) -> Bool[Tensor, "batch pos"]:
 def columns_of(
     positions: Int[Tensor, " batch"], real: Bool[Tensor, "batch pos"]
 ) -> Bool[Tensor, "batch pos"]:
-    """Where one position of each row stands, negative ones counted from the row's own end.
+    """Return a mask of the column of one position per row; negative ones count from the row's end.
 
-    A row that is too short has no such position.
+    The mask is empty for a row that is too short to have the position.
     """
     at = positions + real.sum(1) * (positions < 0)
     return real & (real.long().cumsum(1) - 1 == at[:, None])
 
 
 def chosen_positions(positions: Positions | None, batch: Batch) -> Bool[Tensor, "batch pos"] | None:
-    """Which positions of which rows an edit acts on; None for all."""
+    """Return a mask of the positions that an edit acts on, by row; None means all.
+
+    Raises:
+        ConfigError: The rows have no bridges, or a position is out of range.
+    """
     if positions is None:
         return None
     n_batch, n_pos = batch.tokens.shape
@@ -130,7 +134,7 @@ def chosen_positions(positions: Positions | None, batch: Batch) -> Bool[Tensor, 
     elif positions == "bridge":
         if not batch.bridge.shape[1]:
             raise ConfigError("these questions have no bridge; say positions by number, or answer")
-        # −1 marks an absent bridge; it lands in the spare column
+        # −1 marks an absent bridge, which goes to the extra last column
         at = batch.bridge_at.where(batch.bridge_at >= 0, torch.full_like(batch.bridge_at, n_pos))
         chosen.scatter_(1, at, True)
     else:
@@ -143,24 +147,24 @@ def chosen_positions(positions: Positions | None, batch: Batch) -> Bool[Tensor, 
 
 
 def most_thoughts(model: CanRecord, batch: Batch) -> int:
-    """Thoughts of the row of a batch that has most; none in models that loop."""
+    """Return the largest number of thoughts in a row of a batch; 0 for looped models."""
     return model.kind.most_thoughts(model, batch)
 
 
 def looping(edit: Edit, model: CanRecord) -> DepthModel:
-    """The model, which an edit needs to be one that loops.
+    """Check that the model of an edit loops, and return it.
 
     Raises:
-        ConfigError: It thinks.
+        ConfigError: The model thinks.
     """
     return depth_model(model, f"the edit {_do(edit)}")
 
 
 def thinking(edit: Edit, model: CanRecord) -> ThoughtModel:
-    """The model, which an edit needs to be one that thinks.
+    """Check that the model of an edit thinks, and return it.
 
     Raises:
-        ConfigError: It loops.
+        ConfigError: The model loops.
     """
     return thought_model(model, f"the edit {_do(edit)}")
 

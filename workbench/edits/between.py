@@ -1,4 +1,4 @@
-"""Edits of what one loop hands to the next: realign and skip."""
+"""Edits of the state that one loop passes to the next: realign and skip."""
 
 from typing import Literal, cast
 
@@ -29,9 +29,10 @@ from workbench.tasks.batch import Batch
 class Realign(Edit):
     """Between loops, move a state towards a token's embedding: H ← (1−α)H + α·s·W[token].
 
-    DiscoLoop's training-free intervention. `target` is the token: the one that the state decodes
-    to (no label is used), Φ of the state, the true bridge (the oracle), or the bridge of another
-    row (the control). `scale` gives it the norm √d_model (rms) or the state's own (state).
+    This is DiscoLoop's training-free intervention. `target` selects the embedding: the token that
+    the state decodes to (`decoded`, which uses no label), Φ of the state (`phi`), the true bridge
+    (`bridge`, the oracle), or another row's bridge (`shuffled`, the control). `scale` sets the norm
+    of the embedding: √d_model (`rms`) or the state's own norm (`state`).
     """
 
     do: Literal["realign"] = "realign"
@@ -74,7 +75,10 @@ class Realign(Edit):
         return cast(Tensor, Phi(decoding, tau=1.0, top_k=None)(state, model))
 
     def _embeddings(self, model: DepthModel, batch: Batch) -> Tensor | None:
-        """Embeddings of known bridges where they are read, [batch pos d_model]."""
+        """Return the target bridges' embeddings at the bridges' positions, [batch pos d_model].
+
+        Return None if the target is decoded from the state.
+        """
         if self.target in ("decoded", "phi"):
             return None
         bridge = batch.other_bridges() if self.target == "shuffled" else batch.bridge
@@ -88,7 +92,7 @@ class Realign(Edit):
 
 @EDITS.register("skip", example={"loops": [1]})
 class Skip(Edit):
-    """Leave loops out: each hands on the state that it was handed."""
+    """Leave out loops: each passes on its input state unchanged."""
 
     do: Literal["skip"] = "skip"
 

@@ -1,8 +1,8 @@
-"""One call of an edit's hook: what it is shown, and which of it an edit acts on.
+"""One call of an edit's hook: the tensor that it receives and the entries that it edits.
 
-A model that thinks shows a pass at a time, or under a plain hook the whole sequence once a pass.
-An edit of a place of its sequence comes to the same on both ways: a whole sequence is edited in the
-parts that its passes run.
+A thinking model calls hooks with one pass at a time, or, if a plain hook is open, with the whole
+sequence once per pass. An edit at a place of the sequence has the same result in both cases,
+because a whole sequence is edited in the parts that its passes run.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,24 +20,24 @@ from workbench.settings.config import ConfigError
 
 @dataclass(frozen=True, eq=False)
 class Firing:
-    """Where a forward pass is as a hook is called, and what the hook is shown."""
+    """State of a forward pass when a hook fires, and the columns that the hook receives."""
 
     place: str
     clock: LoopClock
     tokens: Bool[Tensor, "batch pos"] | None = None
-    """Which positions hold tokens and no padding, in models that loop."""
+    """In looped models: mask of the positions that are not padding."""
     columns: Int[Tensor, "batch width"] | None = None
-    """In models that think: which columns of the sequence are shown; −1 is filling."""
+    """In thinking models: columns of the sequence that the hook receives; −1 is filling."""
 
     @property
     def by_query(self) -> bool:
-        """Whether the place has heads first: [batch head query_pos key_pos]."""
+        """Whether the tensor at the place has the shape [batch head query_pos key_pos]."""
         return self.place.endswith(PER_QUERY)
 
     def real(self, tensor: Tensor) -> Bool[Tensor, "*axes"]:
-        """What of a tensor counts, in a shape that broadcasts to its own.
+        """Return a mask of the real entries of a tensor, in a shape that broadcasts to it.
 
-        Padding and filling do not, nor do rows that have no such loop or thought.
+        Padding, filling, and rows that do not have this loop or thought are False.
         """
         real = self.tokens if self.columns is None else self.columns >= 0
         axis = 2 if self.by_query else 1
@@ -55,10 +55,10 @@ Note = Callable[[Tensor, Tensor, Tensor], None]
 
 
 class SequenceHook:
-    """An edit of a place that a model which thinks runs once for every position.
+    """Hook of an edit at a place that a thinking model runs once for every position.
 
-    `loops` are passes: 0 is what comes before a row's first thought, j its thought j − 1 and what
-    comes before the next. Tokens that a generation appends are of the last.
+    `loops` are passes: pass 0 is everything before a row's first thought, and pass j is thought
+    j − 1 and everything before the next thought. Generated tokens belong to the last pass.
     """
 
     by_pass = True
@@ -74,7 +74,7 @@ class SequenceHook:
         self.loops = loops
         self.chosen = chosen
         self.change = change
-        self.note: Note | None = None  # told which columns of which rows were edited
+        self.note: Note | None = None  # called with the columns that were edited in each row
 
     def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Tensor:
         clock = hook.clock
@@ -92,7 +92,7 @@ class SequenceHook:
         return by_position.movedim(1, axis)
 
     def _edit(self, tensor: Tensor, clock: LoopClock, columns: Tensor) -> Tensor:
-        """What a part becomes, of which columns are shown."""
+        """Return the edited values of a part of the sequence that has the given columns."""
         acts = self._acts(cast(Passes, clock.passes), columns, clock.given)
         changed = self.change(tensor, Firing(self.place, clock, columns=columns))
         if self.note is not None:
@@ -100,7 +100,7 @@ class SequenceHook:
         return where(acts, changed, tensor, self.place)
 
     def _acts(self, passes: Passes, columns: Tensor, given: int | None) -> Tensor:
-        """Which of the columns the edit acts on."""
+        """Return a mask of the columns that the edit acts on."""
         acts = columns >= 0
         if self.chosen is not None:
             known = columns < min(given or self.chosen.shape[1], self.chosen.shape[1])
@@ -112,7 +112,7 @@ class SequenceHook:
 
 
 def where(chosen: Tensor, changed: Tensor, tensor: Tensor, place: str) -> Tensor:
-    """`changed` at the chosen rows and positions, `tensor` elsewhere.
+    """Return `changed` at the chosen rows and positions, and `tensor` elsewhere.
 
     Raises:
         ConfigError: The place has no position axis.
@@ -125,20 +125,20 @@ def where(chosen: Tensor, changed: Tensor, tensor: Tensor, place: str) -> Tensor
 
 
 def _own_pass(passes: Passes, columns: Tensor) -> Tensor:
-    """In which pass each column is run; what a generation appends is of the last."""
+    """Return the pass that each column belongs to; generated tokens belong to the last pass."""
     known = columns < passes.positions.shape[1]
     own = _take(passes.own_pass, torch.where(known, columns, -1))
     return torch.where(known, own, passes.n_thoughts[:, None])
 
 
 def _take(by_position: Tensor, columns: Tensor) -> Tensor:
-    """`[batch pos …]` at some columns of each row; the first one stands for filling."""
+    """Select columns of each row from `[batch pos …]`; filling gets the first column."""
     rows = torch.arange(len(columns), device=columns.device)[:, None]
     return by_position[rows, columns.clamp(min=0)]
 
 
 def _parts(passes: Passes, width: int, given: int | None) -> Iterator[Tensor]:
-    """Columns of the parts in which a sequence is edited: its passes, then what was appended."""
+    """Yield the columns of the parts to edit: the passes, then any generated tokens."""
     given = width if given is None else given
     for columns in passes.columns:
         yield torch.where(columns < given, columns, -1)

@@ -1,4 +1,4 @@
-"""An edit of what one thought hands to the next: a training-free mix of successive thoughts."""
+"""Edit between successive thoughts: a training-free mix."""
 
 from typing import Literal, cast
 
@@ -15,10 +15,10 @@ from workbench.tasks.batch import Batch
 
 @EDITS.register("mix", example={"alpha": 0.25, "loops": [1]})
 class Mix(Edit):
-    """Mix every thought with the one before it, as that was fed: h'ₜ ← (1−α)·h'ₜ + α·h'ₜ₋₁.
+    """Mix every thought with the previous, already mixed one: h'ₜ ← (1−α)·h'ₜ + α·h'ₜ₋₁.
 
-    A fixed scalar at inference, nothing trained: Wang et al. 2024, as AGCLR (arXiv 2606.07720,
-    section 2) describes it. The first thought has none before it and stays as it is.
+    α is a fixed scalar at inference and nothing is trained: Wang et al. 2024, as described in AGCLR
+    (arXiv 2606.07720, section 2). The first thought has no previous one and does not change.
     """
 
     do: Literal["mix"] = "mix"
@@ -40,7 +40,7 @@ class Mix(Edit):
         def mix(tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
             loop = cast(int, loop_of(hook))
             n_thoughts = hook.clock.n_loops - 1
-            if n_thoughts >= own:  # else they are asked with fewer thoughts than they have
+            if n_thoughts >= own:  # else this pass runs fewer thoughts than the questions have
                 self._check_loops(n_thoughts)
             if not loop or (self.loops is not None and loop not in self.loops):
                 held["thought"] = tensor

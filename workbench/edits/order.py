@@ -1,7 +1,7 @@
 """Edits of the order of loops: repeat one, swap two.
 
-Loops share their blocks. What makes one loop another is the loop embedding, so that these edits
-change what each loop is told; where there is none, all loops are alike and there is no order.
+Loops share their blocks and differ only in the loop embedding, so these edits change which loop
+embedding each loop gets. Without a loop embedding all loops are the same and there is no order.
 """
 
 from abc import abstractmethod
@@ -19,7 +19,7 @@ from workbench.tasks.batch import Batch
 
 
 class Reorder(Edit):
-    """An edit that tells loops that they are others."""
+    """Base class of edits that change which loop embedding each loop gets."""
 
     names_touched_loops: ClassVar[bool] = False
 
@@ -31,13 +31,13 @@ class Reorder(Edit):
 
     @abstractmethod
     def told(self, loop: int) -> int:
-        """The number that a loop is told."""
+        """Return the index of the loop whose embedding `loop` gets."""
 
     def check_within(self, n_loops: int) -> None:
-        """Refuse loops that a forward pass does not run.
+        """Check that a forward pass runs all the loops that the edit names.
 
         Raises:
-            ConfigError: There is no such loop.
+            ConfigError: A loop is out of range.
         """
         for loop in self.loops or ():
             if not 0 <= loop < n_loops:
@@ -66,9 +66,9 @@ class Reorder(Edit):
 
 @EDITS.register("repeat", example={"loops": [0]})
 class Repeat(Reorder):
-    """Run a loop `times` more times; later loops come later, and the last ones fall out.
+    """Run a loop `times` more times; later loops are delayed, and the last ones are dropped.
 
-    A pass runs as many loops as before; ask for more to keep the last ones.
+    The number of loops in a pass does not change; increase it to keep the last loops.
     """
 
     do: Literal["repeat"] = "repeat"

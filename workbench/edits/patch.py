@@ -1,4 +1,4 @@
-"""Patching: the values of another run, question, row, loop or position."""
+"""Patching: values from another run, question, row, loop or position."""
 
 from typing import Literal
 
@@ -20,12 +20,13 @@ from workbench.tasks.batch import Batch
     "patch", example={"place": "recurrence.hook_state_post", "from_loop": 0, "from_position": 1}
 )
 class Patch(Edit):
-    """Put the values of another run, question, row, loop or position.
+    """Replace values with those of another run, question, row, loop or position.
 
-    `run`: another run's model, on the same rows. `question`: another question, in every row.
-    `from_row`: a row of the batch, in every row; or `other`: in each row the one before it, in turn
-    among those that have such a loop or thought, as `Batch.other_bridges` goes.
-    `from_loop`, `from_position`: where the values are taken; by default where they are put.
+    `run`: another run's model, on the same rows. `question`: another question, used for every row.
+    `from_row`: a row of the batch, used for every row; or `other`: each row gets the values of the
+    row before it, cyclically among the rows that have this loop or thought, as in
+    `Batch.other_bridges`. `from_loop`, `from_position`: where the values are taken from; by default
+    the loop and position that are replaced.
     """
 
     do: Literal["patch"] = "patch"
@@ -46,7 +47,7 @@ class Patch(Edit):
         source = PatchSource(self.place, self.run, self.question, model, batch)
         if model.kind.in_passes:
             self._check_thinking(model)
-        ran: dict[int, Tensor] = {}  # the present forward pass, and its source
+        ran: dict[int, Tensor] = {}  # number of the current forward pass: its source values
 
         def patch(tensor: Tensor, firing: Firing) -> Tensor:
             clock = firing.clock
@@ -58,7 +59,7 @@ class Patch(Edit):
         return [(self.place, acting(self, self.place, model, batch, patch))]
 
     def _check_thinking(self, model: CanRecord) -> None:
-        """Refuse loops where there are none, and positions where there are none."""
+        """Check that the place has the positions or loops that the edit takes values from."""
         if self.place in model.looped_places:
             if self.from_position is not None:
                 raise ConfigError(f"{self.place} has no positions to take from; say from_loop")
@@ -69,7 +70,7 @@ class Patch(Edit):
             )
 
     def _fit(self, values: Tensor, tensor: Tensor, firing: Firing, source: PatchSource) -> Tensor:
-        """The source's values for one firing, in the shape of what they replace."""
+        """Return the source's values for one firing, in the shape of the replaced tensor."""
         loop = None
         if firing.columns is None and firing.clock.loop is not None:
             loop = self.from_loop if self.from_loop is not None else firing.clock.loop
@@ -91,7 +92,7 @@ class Patch(Edit):
             ) from None
 
     def _at_position(self, values: Tensor, source: PatchSource) -> Tensor:
-        """What is taken of the source's positions: all of them, or of each row one."""
+        """Return the source's values at all positions, or at `from_position` of each row."""
         axis = 2 if self.place.endswith(PER_QUERY) else 1
         n_pos = values.shape[axis]
         if self.from_position is None:
@@ -110,12 +111,12 @@ class Patch(Edit):
                 f"patch: no position {self.from_position} in a source with {n_pos} positions"
             )
         wanted = torch.full((len(source.real),), self.from_position, device=values.device)
-        at = columns_of(wanted, source.real).long().argmax(1)  # a short row gives its first
+        at = columns_of(wanted, source.real).long().argmax(1)  # a short row uses column 0
         rows = torch.arange(len(at), device=values.device)
         return values.movedim(axis, 1)[rows, at].unsqueeze(axis)
 
     def _rows(self, firing: Firing, loop: int | None, source: PatchSource) -> Tensor:
-        """Which row each row takes its values from."""
+        """Return the index of the row that each row takes its values from."""
         valid = firing.clock.valid
         has = source.real.any(1)
         if loop is not None and valid is not None:
@@ -129,7 +130,7 @@ class Patch(Edit):
             return torch.full_like(has, self.from_row, dtype=torch.long)
         rows = torch.arange(len(has), device=has.device)
         before = torch.where(has, rows, -1).cummax(0).values
-        taken = before.roll(1)  # row 0 takes from the last one
+        taken = before.roll(1)  # row 0 takes from the last row
         taken = torch.where(taken < 0, before[-1], taken)
         if bool((taken == rows)[has].any()):
             raise ConfigError(f"patch: from_row other takes of another {what}, and there is none")

@@ -1,4 +1,4 @@
-"""What a patch takes its values from: another forward pass, run as the patched one is."""
+"""Source of a patch's values: another forward pass, run in the same way as the patched one."""
 
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from workbench.tasks.batch import Batch
 
 
 class PatchSource:
-    """Another forward pass: of another run's model, of another question, or of the same rows."""
+    """A second forward pass: with another run's model, another question, or the same rows."""
 
     def __init__(
         self, place: str, run: str | None, question: str | None, model: CanRecord, batch: Batch
@@ -33,19 +33,22 @@ class PatchSource:
                     f"patch: run {run!r} is of family {other.cfg.family}, this model of family "
                     f"{model.cfg.family}; one of them thinks and the other loops"
                 )
-        # A twin has no hooks: the source is never edited, whatever is open on the model
+        # A twin has no hooks, so hooks that are open on the model never edit the source
         self.twin = other.twin()
         self.inputs: dict[str, Any] = batch.inputs if question is None else model.ask(question)
-        self.real = real_tokens(self.inputs)  # [batch pos], of the source's rows
-        self.n_pos = batch.tokens.shape[1]  # of what is patched
+        self.real = real_tokens(self.inputs)  # [batch pos] of the source's rows
+        self.n_pos = batch.tokens.shape[1]  # columns of the patched batch
 
     @property
     def is_even(self) -> bool:
-        """Whether all rows have their tokens in the same columns."""
+        """Whether all rows of the source have their tokens in the same columns."""
         return bool((self.real == self.real[0]).all())
 
     def values(self, clock: LoopClock) -> Tensor:
-        """The place in a pass as long as the present one: [loop batch …], or [batch …] outside."""
+        """Run the source with as many loops as the current pass, and return the place's values.
+
+        The shape is [loop batch …], or [batch …] at a place outside the loops.
+        """
         options = self._thinking(clock) if self._thinks else self._looping(clock)
         with torch.no_grad():
             _, cache = self.twin.run_with_cache(**self.inputs, **options, names_filter=self.place)
@@ -64,7 +67,7 @@ class PatchSource:
         return {"recompute": clock.columns is None}
 
     def _looping(self, clock: LoopClock) -> dict[str, Any]:
-        # A place before the loops fires before the clock knows how many there will be
+        # A place before the loops fires before the clock has the number of loops
         if not self.place.startswith(("blocks.", "recurrence.", "coda.", "ln_final.")):
             return {"n_loops": 1}
         if self.same_rows:
@@ -73,15 +76,15 @@ class PatchSource:
 
 
 def shown(values: Tensor, tensor: Tensor, firing: Firing, n_pos: int) -> Tensor:
-    """Of a whole sequence's values, or of one position's, what a firing shows.
+    """Select the source's values at the columns that one firing receives.
 
-    Columns that the source lacks keep what stands there.
+    Columns that the source does not have keep their values.
 
     Args:
-        values: `[batch pos …]`, or one position or one row in place of all.
-        tensor: What they replace.
-        firing: In which pass.
-        n_pos: Columns of the whole sequence.
+        values: `[batch pos …]`; the batch or position axis may have size 1 and is then expanded.
+        tensor: The values to replace.
+        firing: The firing, with its columns.
+        n_pos: Number of columns of the whole sequence.
 
     Raises:
         ConfigError: The shapes differ.
@@ -108,7 +111,7 @@ def shown(values: Tensor, tensor: Tensor, firing: Firing, n_pos: int) -> Tensor:
 
 
 def _by_key(values: Tensor, n_keys: int, firing: Firing) -> Tensor:
-    """`[batch query head key]`, keys as the pass has them: those of the passes so far, in turn."""
+    """Select the keys that the pass has, in its order, from `[batch query head key]`."""
     keys = torch.arange(n_keys, device=values.device).expand(len(values), -1)
     if firing.clock.columns is not None:
         passes, given = cast(Passes, firing.clock.passes), firing.clock.given

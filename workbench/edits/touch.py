@@ -1,8 +1,8 @@
-"""What an edit has touched: the rows, loops and positions that it addressed in the passes it saw.
+"""Records of what an edit has touched: the rows, loops and positions that it was applied to.
 
-Touched means addressed, whether or not a value changed: a scale by 1 touches. Counts are summed
-over all batches of a call and judged at its end, where a loop or a position that no row has is an
-error, and so is an edit that touched nothing.
+Touched means that the edit was applied, even if no value changed: a scale by 1 touches. The records
+cover all batches of a call and are checked at its end. It is an error if no row has a loop or
+position that the edit names, or if the edit touched nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 
 class Touch:
-    """What one edit has touched so far."""
+    """Record of what one edit has touched so far."""
 
     def __init__(self, number: int, edit: "Edit") -> None:
-        self.number = number  # of the edit in its list
+        self.number = number  # index of the edit in its list
         self.edit = edit
         self.loops: set[int] = set()
-        self.positions: set[int] = set()  # counted from the beginning of each row
-        self.named: set[int] = set()  # positions that the edit names and some row has
-        self.unit = "loop"  # what its loops are: loops, passes or thoughts
-        self.n_loops = 0  # how many of these there were at most
+        self.positions: set[int] = set()  # counted from the start of each row
+        self.named: set[int] = set()  # positions that the edit names and at least one row has
+        self.unit = "loop"  # unit of its loops: loop, pass or thought
+        self.n_loops = 0  # maximum number of these
         self._before = 0  # rows of earlier batches
-        self._rows = torch.zeros(0, dtype=torch.bool)  # of the present batch
+        self._rows = torch.zeros(0, dtype=torch.bool)  # mask of rows touched in the current batch
 
     @property
     def rows(self) -> int:
         return self._before + int(self._rows.sum())
 
     def begin(self, batch: "Batch") -> None:
-        """Go on with another batch."""
+        """Start the next batch."""
         from workbench.edits.base import columns_of, real_tokens
 
         self._before, self._rows = self.rows, torch.zeros(len(batch), dtype=torch.bool)
@@ -51,7 +51,7 @@ class Touch:
                     self.named.add(position)
 
     def note(self, rows: Tensor, loops: Sequence[int], positions: Tensor | None) -> None:
-        """Add the rows (a mask), the loops and the positions (a mask) that one firing touched."""
+        """Record the rows (a mask), loops and positions (a mask) that one firing touched."""
         rows = rows.cpu()
         if len(rows) > len(self._rows):
             grown = torch.zeros(len(rows), dtype=torch.bool)
@@ -64,7 +64,7 @@ class Touch:
                 self.positions.update(positions.nonzero()[:, 0].tolist())
 
     def to_plain(self) -> dict[str, Any]:
-        """As data for JSON."""
+        """Convert to data for JSON."""
         return {
             "rows": self.rows,
             "loops": sorted(self.loops),
@@ -72,10 +72,10 @@ class Touch:
         }
 
     def judge(self) -> None:
-        """Refuse an edit that asked for what there is not.
+        """Check that the edit touched something and that its loops and positions exist.
 
         Raises:
-            ConfigError: A loop or position it names is in no row, or it touched nothing.
+            ConfigError: No row has a loop or position that the edit names, or it touched nothing.
         """
         name = f"edit {self.number} ({self.edit.name})"
         loops = self.edit.loops if self.edit.names_touched_loops else None
@@ -95,7 +95,7 @@ class Touch:
 
 
 class Watched:
-    """An edit's hook that notes what it touches."""
+    """Wrapper of an edit's hook that records what the hook touches."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Watched:
         self.looped = place in model.looped_places
         self.between = place in model.between_places
         self.own = most_thoughts(model, batch)
-        self.seen = 0  # thoughts of the longest pass so far
+        self.seen = 0  # most thoughts in a forward pass so far
         if self.own:
             touch.unit = "thought" if self.looped else "pass"
         if isinstance(fn, SequenceHook):
@@ -138,7 +138,7 @@ class Watched:
         return changed
 
     def _note(self, tensor: Tensor, clock: LoopClock) -> None:
-        """One firing of a place: `[batch pos …]`, or `[batch …]` of a thought."""
+        """Record one firing with a tensor `[batch pos …]`, or `[batch …]` of a thought."""
         loop = clock.loop if self.looped else None
         axis = 2 if self.place.endswith(PER_QUERY) else 1
         n_batch, n_pos = self.chosen.shape
@@ -153,7 +153,7 @@ class Watched:
         self.touch.note(rows, [] if loop is None else [loop], positions)
 
     def _note_columns(self, acts: Tensor, columns: Tensor, own_pass: Tensor) -> None:
-        """One part of a sequence that a model which thinks runs."""
+        """Record one edited part of a thinking model's sequence."""
         loops = own_pass[acts].unique().tolist()
         self.touch.n_loops = max(self.touch.n_loops, int(own_pass.max()) + 1)
         positions = torch.zeros(int(columns.max()) + 1 if acts.any() else 1, dtype=torch.bool)
@@ -161,25 +161,25 @@ class Watched:
         self.touch.note(acts.any(1), loops, positions)
 
     def judge(self) -> None:
-        """Judge the edit at the end of the hooks' context, unless a `Watch` does so later."""
-        if self.judged and self.seen >= self.own:  # else rows were asked with fewer thoughts
+        """Check the edit at the end of the hooks' context, unless a `Watch` does so later."""
+        if self.judged and self.seen >= self.own:  # else rows ran with fewer thoughts
             self.touch.judge()
 
 
 class Watch:
-    """Edits made over all batches of a call, and what each of them touched."""
+    """Edits applied to all batches of a call, with a record of what each one touched."""
 
     def __init__(self, edits: Sequence["Edit"]) -> None:
         self.edits = tuple(edits)
         self.touches = [Touch(number, edit) for number, edit in enumerate(edits)]
 
     def hooks(self, model: "CanRecord", batch: "Batch", *, judged: bool = False) -> "CompiledHooks":
-        """Hooks that make the edits on one batch.
+        """Return hooks that apply the edits to one batch.
 
         Args:
             model: The model.
             batch: The rows.
-            judged: Whether the edits are judged when these hooks are taken away.
+            judged: Whether the edits are checked when these hooks are removed.
         """
         made: list[tuple[str, Callable[..., Any]]] = []
         for touch in self.touches:
@@ -189,10 +189,10 @@ class Watch:
         return cast("CompiledHooks", made)
 
     def finish(self) -> list[dict[str, Any]]:
-        """What each edit touched.
+        """Check all edits and return what each one touched.
 
         Raises:
-            ConfigError: An edit asked for a loop or position that no row has, or touched nothing.
+            ConfigError: An edit names a loop or position that no row has, or touched nothing.
         """
         for touch in self.touches:
             touch.judge()
@@ -200,7 +200,7 @@ class Watch:
 
 
 def _numbered(acts: Tensor, real: Tensor) -> Tensor:
-    """Which positions, counted from the beginning of each row's tokens, are touched: a mask."""
+    """Return a mask of the touched positions, counted from the start of each row's tokens."""
     own = (real.long().cumsum(1) - 1)[acts]
     touched = torch.zeros(real.shape[1], dtype=torch.bool)
     touched[own.cpu()] = True

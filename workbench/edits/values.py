@@ -1,4 +1,4 @@
-"""Edits that put other values in a place: zero, mean, add, scale, clamp, freeze."""
+"""Edits that replace the values at a place: zero, mean, add, scale, clamp, freeze."""
 
 from typing import Literal, cast
 
@@ -25,7 +25,7 @@ from workbench.tasks.batch import Batch
     "zero", example={"place": "blocks.0.hook_attn_out", "loops": [1], "positions": [0, -1]}
 )
 class Zero(PlaceEdit):
-    """Put zero."""
+    """Replace values with zero."""
 
     do: Literal["zero"] = "zero"
 
@@ -35,10 +35,10 @@ class Zero(PlaceEdit):
 
 @EDITS.register("mean", example={"place": "blocks.0.hook_attn_out"})
 class Mean(PlaceEdit):
-    """Put the mean over the rows of the batch that have such a position, loop or thought.
+    """Replace values with their mean over the rows that have this position, loop or thought.
 
-    Rows that think have their thoughts in places of their own: a position is averaged with those
-    that come as far after the beginning of the pass that runs it.
+    In a thinking model, rows have their thoughts at different positions. A position is therefore
+    averaged with the positions at the same distance from the start of the pass that runs it.
     """
 
     do: Literal["mean"] = "mean"
@@ -88,7 +88,7 @@ class Add(PlaceEdit):
     "scale", example={"place": "blocks.0.hook_attn_out", "factor": 2.0, "positions": "answer"}
 )
 class Scale(PlaceEdit):
-    """Multiply by a number."""
+    """Multiply values by a number."""
 
     do: Literal["scale"] = "scale"
     factor: float
@@ -99,7 +99,7 @@ class Scale(PlaceEdit):
 
 @EDITS.register("clamp", example={"place": "blocks.0.hook_attn_out", "low": -0.5})
 class Clamp(PlaceEdit):
-    """Keep values within bounds; equal bounds put a constant."""
+    """Clamp values to bounds; equal bounds set a constant."""
 
     do: Literal["clamp"] = "clamp"
     low: float | None = None
@@ -117,11 +117,12 @@ class Clamp(PlaceEdit):
 
 @EDITS.register("freeze", example={"place": "blocks.0.hook_attn_out", "after": 0})
 class Freeze(Edit):
-    """Hold the values that a place has in loop `after` through all later loops.
+    """Hold the values of a place in loop `after` through all later loops.
 
-    A model that thinks holds places of its recurrence: `recurrence.hook_stream` for the memory. The
-    paper's "write frozen after k" is another edit, zero at `recurrence.write.hook_post` in the
-    loops from k on: nothing is written any more, and the stream's norm still acts.
+    In a thinking model, only places of the recurrence can be frozen, such as
+    `recurrence.hook_stream` for the memory. The paper's "write frozen after k" is a different edit:
+    zero at `recurrence.write.hook_post` in the loops from k on. Nothing is written any more, and
+    the stream's norm still acts.
     """
 
     do: Literal["freeze"] = "freeze"
@@ -144,7 +145,7 @@ class Freeze(Edit):
             loop = cast(int, loop_of(hook))
             firings = hook.clock.n_loops - (self.place in model.between_places)
             if not 0 <= self.after < firings - 1:
-                if firings < own:  # the questions are asked with fewer thoughts than they have
+                if firings < own:  # this pass runs fewer thoughts than the questions have
                     return None
                 raise ConfigError(
                     f"freeze: after={self.after} leaves no loop to hold it in; {self.place} comes "
@@ -160,7 +161,7 @@ class Freeze(Edit):
         return [(self.place, freeze)]
 
     def _check_place(self, model: CanRecord) -> None:
-        """Refuse places that do not come again in a later loop."""
+        """Check that the place fires again in later loops and has the positions of the edit."""
         thinks = model.kind.in_passes
         if self.place in model.hook_dict and self.place not in model.looped_places:
             if thinks:

@@ -1,8 +1,8 @@
-"""Where a forward pass is: the loop clock, and hooks that fire in chosen loops only.
+"""Hook points with a loop clock, and hooks that fire only in chosen loops or positions.
 
-A hook name says *where* in the weights an activation is read; a looped model comes by the same
-place several times. Every HookPoint of a model carries the model's `LoopClock`, so a hook can ask
-which loop it is in, and no name ever contains a loop number.
+A hook name specifies *where* in the weights an activation is read. A looped model passes the same
+place several times. Every HookPoint of a model holds the model's `LoopClock`, so a hook can look
+up the current loop, and no hook name ever contains a loop number.
 """
 
 from collections.abc import Callable, Collection
@@ -31,22 +31,22 @@ __all__ = [
     "loop_of",
 ]
 
-TORCH_CALL = nn.Module.__call__  # as torch made it
+TORCH_CALL = nn.Module.__call__  # the original, before any tool wraps it
 PER_QUERY = ("hook_attn_scores", "hook_pattern")  # [batch head query_pos key_pos]
 NamesFilter = str | Collection[str] | Callable[[str], bool] | None
 
 
 class HookPoint(TransformerLensHookPoint):
-    """TransformerLens's HookPoint, whose call costs next to nothing while nobody listens."""
+    """TransformerLens's HookPoint, with a call that is almost free while no hook is attached."""
 
-    clock: LoopClock  # of the model that the place is in; its `setup` puts it there
+    clock: LoopClock  # the model's clock, set by the model's `setup`
 
     def __init__(self) -> None:
         super().__init__()
-        self._by_pass: set[int] = set()  # torch's numbers of the hooks that `by_pass` is true of
+        self._by_pass: set[int] = set()  # torch's ids of the hooks with a true `by_pass`
 
     def add_hook(self, hook: Any, dir: Any = "fwd", *args: Any, **kwargs: Any) -> Any:
-        """Add a hook as TransformerLens does, and note whether it can be run pass by pass."""
+        """Add a hook as TransformerLens does, and record whether it can run pass by pass."""
         handles = self.fwd_hooks if dir == "fwd" else self.bwd_hooks
         before = {handle.hook.id for handle in handles}
         added = super().add_hook(hook, dir, *args, **kwargs)
@@ -57,12 +57,12 @@ class HookPoint(TransformerLensHookPoint):
 
     @property
     def wants_whole(self) -> bool:
-        """Whether a hook here expects the whole sequence at once, positions counted from 0."""
+        """Whether a hook here needs the whole sequence at once, with positions counted from 0."""
         if self._backward_hooks or self._backward_pre_hooks or self._forward_pre_hooks:
             return True
         return any(number not in self._by_pass for number in self._forward_hooks)
 
-    @no_type_check  # tests check types at every call; this is called too often for that
+    @no_type_check  # the tests check types at every call, which is too slow here
     def __call__(self, tensor: Tensor) -> Tensor:
         if self._backward_hooks or self._backward_pre_hooks or self._forward_pre_hooks:
             return cast(Tensor, super().__call__(tensor))
@@ -71,7 +71,7 @@ class HookPoint(TransformerLensHookPoint):
         if self._forward_hooks:
             if self._forward_hooks_with_kwargs:
                 return cast(Tensor, super().__call__(tensor))
-            # What torch does for a module that computes nothing, without its way there
+            # What torch does for a module that computes nothing, without torch's overhead
             for hook in tuple(self._forward_hooks.values()):
                 changed = hook(self, (tensor,), tensor)
                 if changed is not None:
@@ -81,16 +81,16 @@ class HookPoint(TransformerLensHookPoint):
 
 @runtime_checkable
 class HookFn(Protocol):
-    """A TransformerLens hook: sees an activation, may return another in its place."""
+    """A TransformerLens hook: it gets an activation and may return a replacement."""
 
     def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None: ...
 
 
 @no_type_check
 def is_watched(module: nn.Module) -> bool:
-    """Whether another tool sees modules being called: torch's global hooks, or a wrapped call.
+    """Return whether another tool intercepts module calls (torch's global hooks, a wrapped call).
 
-    A hook point then goes the way of every torch module, so that such a tool sees it.
+    A hook point then takes torch's ordinary call path, so that the tool sees its calls too.
     """
     return bool(
         torch_modules._global_forward_hooks
@@ -103,18 +103,18 @@ def is_watched(module: nn.Module) -> bool:
 
 
 def loop_of(hook: HookPoint) -> int | None:
-    """The loop that the firing hook's model is in."""
+    """Return the loop that the hook's model is currently in."""
     return hook.clock.loop
 
 
 @no_type_check
 def is_heard(*hook_points: HookPoint) -> bool:
-    """Whether anything listens at one of these places; a part may then leave its fused path."""
+    """Return whether any of these hook points has a hook; a fused path must then be left."""
     return any(point._forward_hooks or point._backward_hooks for point in hook_points)
 
 
 class AtLoop:
-    """A hook function restricted to some loops; `at_loop` makes it."""
+    """A hook function restricted to some loops; built by `at_loop`."""
 
     def __init__(self, fn: HookFn, loops: Collection[int]) -> None:
         self.fn = fn
@@ -139,14 +139,15 @@ def at_loop(fn: HookFn, loops: int | Collection[int]) -> AtLoop:
 
 
 class AtPosition:
-    """A hook function restricted to some positions; `at_position` makes it."""
+    """A hook function restricted to some positions; built by `at_position`."""
 
     by_pass = True
 
     def __init__(self, fn: HookFn, positions: Collection[int]) -> None:
         self.fn = fn
         self.positions = tuple(positions)
-        self.seen: set[int] = set()  # positions that a row had, since a model last took the hook up
+        # Positions that some row had since the hook was last attached to a model
+        self.seen: set[int] = set()
 
     def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> Tensor | None:
         axis = 2 if str(hook.name).endswith(PER_QUERY) else 1
@@ -174,10 +175,10 @@ class AtPosition:
 def at_position(fn: HookFn, positions: int | Collection[int]) -> AtPosition:
     """Restrict a TransformerLens hook function to some positions of the sequence.
 
-    The function is given the rows that have the position, and that position alone: `[rows 1 …]`,
-    of patterns and scores `[rows head 1 key_pos]`. A model that thinks keeps its cache of keys and
-    values under such a hook, where a plain hook on a block makes it run the whole sequence again
-    for every thought.
+    The function gets only the rows that have the position, and only that position: `[rows 1 …]`, or
+    `[rows head 1 key_pos]` for patterns and scores. With such a hook a model that thinks still uses
+    its key-value cache. A plain hook on a block makes it run the whole sequence again for every
+    thought.
 
     Example:
         >>> def zero(tensor, hook): return tensor * 0
@@ -187,10 +188,10 @@ def at_position(fn: HookFn, positions: int | Collection[int]) -> AtPosition:
 
 
 class BackwardAtLoop:
-    """A backward hook restricted to some loops, as a forward hook that notes the loop.
+    """A backward hook restricted to some loops, built as a forward hook that stores the loop.
 
-    By the time of the backward pass the clock has moved on, so that the loop is kept when the value
-    is computed; the function is called with the gradient of that loop's value.
+    By the time of the backward pass the clock has moved on, so the loop is stored when the value is
+    computed. The function is called with the gradient of that loop's value.
     """
 
     def __init__(self, hook: AtLoop) -> None:
@@ -200,7 +201,7 @@ class BackwardAtLoop:
         loop = loop_of(hook)
         if loop not in self.hook.loops or not tensor.requires_grad:
             return None
-        own = tensor.view_as(tensor)  # the gradient of what passes here, not of other uses
+        own = tensor.view_as(tensor)  # so that the gradient excludes the tensor's other uses
 
         def act(gradient: Tensor) -> Tensor | None:
             clock = hook.clock
@@ -215,7 +216,7 @@ class BackwardAtLoop:
 
 
 class Listener:
-    """A hook function that keeps count of the loops and positions in which it was called."""
+    """A wrapper of a hook function that counts the loops and positions in which it fired."""
 
     def __init__(self, name: str | Callable[[str], bool], fn: Callable[..., Any]) -> None:
         self.name = name
@@ -238,11 +239,11 @@ class Listener:
         return self.fn(tensor, hook=hook)
 
     def complaint(self, n_loops: int, between: Collection[str] = ()) -> str | None:
-        """What the hook asked for and never got, in a sentence; None if nothing.
+        """Return an error message if a requested loop or position never occurred, else None.
 
         Args:
-            n_loops: Of the forward pass.
-            between: Places that come once less.
+            n_loops: Number of loops of the forward pass.
+            between: Hooks between loops, which fire one time less.
         """
         place = self.name if isinstance(self.name, str) else "a filter of names"
         missing = sorted(self.loops - self.fired_in) if self.loops else []

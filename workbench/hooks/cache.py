@@ -1,12 +1,12 @@
-"""Activations of a looped forward pass, with the loop as an axis.
+"""Cached activations of a looped forward pass, with the loop as an axis.
 
     cache["blocks.0.attn.hook_pattern"]    [loop batch head query_pos key_pos]
     cache["resid_post", -1]                [loop batch pos d_model], TransformerLens's shorthand
     cache["hook_embed"]                    [batch pos d_model]: computed once, so no loop axis
-    cache.loop(1)                          an ActivationCache of the second loop alone
+    cache.loop(1)                          an ActivationCache of the second loop only
     cache.valid                            [loop batch]: which records are real
 
-Places between loops (`recurrence.hook_decoded`, `recurrence.gate.*`) hold one record less; record r
+Hooks between loops (`recurrence.hook_decoded`, `recurrence.gate.*`) have one record less; record r
 belongs to the step from loop r to loop r + 1.
 """
 
@@ -25,9 +25,9 @@ from workbench.hooks import HookPoint, LoopClock
 if TYPE_CHECKING:
     from workbench.models.base import LatentModel
 
-# What TransformerLens takes for `pos_slice`
+# The types that TransformerLens accepts as `pos_slice`
 PosSlice = Slice | int | tuple[int, ...] | list[int] | Tensor | None
-# Places whose axes are [batch pos head d_head]; all others have their (query) position last but one
+# Hooks with axes [batch pos head d_head]; in all others the (query) position is the second last
 PER_HEAD = (
     *("hook_q", "hook_k", "hook_v", "hook_z", "hook_rot_q", "hook_rot_k", "hook_result"),
     *("q_norm.hook_scale", "q_norm.hook_normalized", "k_norm.hook_scale", "k_norm.hook_normalized"),
@@ -35,14 +35,14 @@ PER_HEAD = (
 
 
 class UnknownHook(KeyError):
-    """A name for which there is no activation."""
+    """Raised for a hook name that is not in the cache."""
 
-    def __str__(self) -> str:  # KeyError would print the message's repr
+    def __str__(self) -> str:  # KeyError would print the repr of the message
         return str(self.args[0])
 
 
 class LoopCache(Mapping[str, Tensor]):
-    """Read-only map from hook name to activation, looped places with a leading loop axis."""
+    """A read-only map from hook name to activation; looped hooks have a leading loop axis."""
 
     def __init__(
         self,
@@ -93,16 +93,17 @@ class LoopCache(Mapping[str, Tensor]):
         return sum(tensor.nbytes for tensor in self.values())
 
     def has_loop_axis(self, key: str | tuple[str | int, ...]) -> bool:
-        """Whether the activation leads with a loop axis."""
+        """Return whether the activation has a leading loop axis."""
         return self.full_name(key) in self._looped
 
     def loop(self, loop: int) -> ActivationCache:
-        """The activations of one loop as TransformerLens holds them, for its own tools.
+        """Return the activations of one loop as an ActivationCache, for TransformerLens's tools.
 
-        `decompose_resid` on it omits what earlier loops wrote: add `recurrence.hook_state_pre`.
+        Its `decompose_resid` omits what earlier loops wrote to the residual stream: add
+        `recurrence.hook_state_pre`.
 
         Raises:
-            IndexError: There is no such loop.
+            IndexError: The loop is out of range.
         """
         if not -self.n_loops <= loop < self.n_loops:
             raise IndexError(
@@ -114,7 +115,7 @@ class LoopCache(Mapping[str, Tensor]):
         return ActivationCache(self._once | records, self.model)
 
     def full_name(self, key: str | tuple[str | int, ...]) -> str:
-        """Expand TransformerLens's shorthand, `("resid_post", -1)` for one."""
+        """Expand TransformerLens's shorthand, for example `("resid_post", -1)`."""
         if isinstance(key, str):
             return key if key in self._looped or key in self._once else get_act_name(key)
         name, layer, *rest = key
@@ -124,7 +125,7 @@ class LoopCache(Mapping[str, Tensor]):
 
 
 class Recorder:
-    """The caching hook: copies each firing into the loop's row of an axis allocated once."""
+    """The caching hook: copies each activation into its loop's row of a preallocated tensor."""
 
     def __init__(
         self,
@@ -144,7 +145,7 @@ class Recorder:
         self.looped: dict[str, Tensor] = {}
         self.once: dict[str, Tensor] = {}
         self.firings: dict[str, int] = {}
-        self._rows: dict[str, tuple[Tensor, ...]] = {}  # views of `looped`, one a loop
+        self._rows: dict[str, tuple[Tensor, ...]] = {}  # views of `looped`, one per loop
 
     def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> None:
         name = cast(str, hook.name)
@@ -153,7 +154,7 @@ class Recorder:
         if name not in self.looped_places:
             if count > 1:
                 raise RuntimeError(f"{name} fired {count} times; only places in the loop may")
-            # A copy: the tensor itself would take up later in-place edits
+            # A copy, because later in-place edits would change the tensor itself
             self.once[name] = record.to(self.device or record.device, copy=True)
             return
         loop = cast(int, self.clock.loop)
@@ -168,10 +169,10 @@ class Recorder:
         self._rows[name][loop].copy_(record)
 
     def finish(self, model: "LatentModel") -> LoopCache:
-        """The cache of the forward pass that has ended.
+        """Return the cache of the forward pass that has just ended.
 
         Raises:
-            RuntimeError: A place inside the loop did not fire in every loop.
+            RuntimeError: A hook inside the loop did not fire in every loop.
         """
         for name, records in self.looped.items():
             if self.firings[name] != len(records):

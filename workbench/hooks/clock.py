@@ -1,4 +1,4 @@
-"""Where a forward pass is: the loop, the columns of a pass, and the thread that runs it."""
+"""The state of a forward pass: its loop, the columns of a pass, and the thread that runs it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,28 +12,30 @@ if TYPE_CHECKING:
 
 
 class LoopClock:
-    """The loop that a forward pass is in; `loop` is None outside the recurrence."""
+    """A counter of the loop that a forward pass is in; `loop` is None outside the recurrence."""
 
     def __init__(self) -> None:
         self.loop: int | None = None
-        self.n_loops = 0  # of the present or the last forward pass
-        self.valid: Tensor | None = None  # [loop batch] of the present or the last forward pass
+        self.n_loops = 0  # of the current or most recent forward pass
+        self.valid: Tensor | None = None  # [loop batch] of the current or most recent pass
         self.forwards = 0  # forward passes so far
-        # Column of the sequence that each position of the present pass is, −1 where it is filling;
-        # None where a pass holds the whole sequence
+        # Sequence column of each position in the current pass, −1 for filler; None if a pass holds
+        # the whole sequence
         self.columns: Tensor | None = None  # [batch width]
-        self.passes: Passes | None = None  # of the present or the last forward pass, if it thinks
-        self.given: int | None = None  # columns that a generation began with; None outside one
+        # Of the current or most recent forward pass, if the model thinks
+        self.passes: Passes | None = None
+        # Number of columns that generation started from; None outside `generate`
+        self.given: int | None = None
         self._lock = Lock()
-        self._owner: int | None = None  # the thread that uses the model now
-        self._depth = 0  # how many of its calls are open
+        self._owner: int | None = None  # the thread that is using the model
+        self._depth = 0  # nesting depth of that thread's `held` calls
 
     def __deepcopy__(self, memo: dict[int, object]) -> "LoopClock":
-        return LoopClock()  # a copy of a model runs by itself; a lock cannot be copied
+        return LoopClock()  # a copied model runs on its own, and a lock cannot be copied
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other threads out while hooks are attached or a pass runs; calls may be nested.
+        """Lock out other threads while hooks are attached or a pass runs; calls may be nested.
 
         Raises:
             RuntimeError: Another thread holds the model.
@@ -57,7 +59,7 @@ class LoopClock:
                     self._owner = None
 
     def ticks(self, n_loops: int) -> Iterator[int]:
-        """Yield 0 … n_loops-1, holding `loop` at each, and leave it None afterwards."""
+        """Yield 0 … n_loops-1, setting `loop` to each, and reset `loop` to None at the end."""
         self.n_loops = n_loops
         self.forwards += 1
         try:

@@ -1,4 +1,4 @@
-"""The caching hook of a model that thinks: its passes put together to one ordinary sequence."""
+"""The caching hook of models that think: it joins their passes into one ordinary sequence."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING, cast
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class PassRecorder(Recorder):
-    """Keeps what each pass shows; where every pass shows the whole sequence, the last one."""
+    """A recorder that stores the activations of each pass.
+
+    If every pass runs the whole sequence, it keeps only the last pass.
+    """
 
     by_pass = True
 
@@ -27,7 +30,7 @@ class PassRecorder(Recorder):
         pos_slice: PosSlice = None,
     ) -> None:
         super().__init__(clock, between, between, device, remove_batch_dim, pos_slice)
-        self._parts: dict[str, list[Tensor]] = {}  # of each place, what the passes have shown
+        self._parts: dict[str, list[Tensor]] = {}  # by hook name, one tensor per pass
 
     def __call__(self, tensor: Tensor, /, *, hook: HookPoint) -> None:
         name = cast(str, hook.name)
@@ -36,7 +39,7 @@ class PassRecorder(Recorder):
             return
         if self.clock.columns is None or self.clock.loop == 0:
             self._parts[name] = []
-        # A copy: the tensor itself would take up later in-place edits
+        # A copy, because later in-place edits would change the tensor itself
         self._parts[name].append(tensor.detach().clone())
 
     def finish(self, model: "LatentModel") -> LoopCache:
@@ -50,6 +53,6 @@ class PassRecorder(Recorder):
         return super().finish(model)
 
     def _trim(self, record: Tensor, name: str) -> Tensor:
-        if name in self.looped_places:  # [batch d_model]: no positions to choose from
+        if name in self.looped_places:  # [batch d_model]: no position axis to slice
             return record[0] if self.remove_batch_dim else record
         return super()._trim(record, name)

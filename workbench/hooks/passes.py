@@ -1,8 +1,8 @@
-"""Which positions of a batch are run in which pass of a model that thinks.
+"""The assignment of a batch's positions to the passes of a model that thinks.
 
-A thought fills the position that follows those it is made from, so a sequence with n thoughts is
-run in n + 1 passes: up to the first thought, from each thought up to the next, from the last
-thought to the end. Every real position is in one pass, and in one only.
+A thought is computed from the positions before it. A sequence with n thoughts therefore runs in
+n + 1 passes: up to the first thought, from each thought up to the next, and from the last thought
+to the end. Every real position is in exactly one pass.
 """
 
 from dataclasses import dataclass
@@ -16,56 +16,57 @@ from workbench.hooks import PER_QUERY
 
 @dataclass(frozen=True, eq=False)
 class Passes:
-    """The passes of one batch; rows may have their thoughts in places of their own.
+    """The passes of one batch, whose rows may have thoughts at different positions.
 
-    A row's last pass is the batch's last: a row with fewer thoughts waits, with nothing in the
-    passes between. A row without any is run as far as the first pass is wide, and in the last.
+    Every row ends in the batch's last pass. A row with fewer thoughts waits: it has no positions in
+    the passes between. A row without thoughts runs up to the width of the first pass, and the rest
+    of it runs in the last pass.
     """
 
     columns: tuple[Int[Tensor, "batch _width"], ...]
-    """Of each pass the columns of the sequence it runs; −1 is filling."""
+    """The sequence columns that each pass runs; −1 is filler."""
     positions: Int[Tensor, "batch pos"]
-    """Number of each real position in its row, from 0; 0 for padding."""
+    """Index of each real position in its row, from 0; 0 for padding."""
     n_thoughts: Int[Tensor, " batch"]
-    """Thoughts of each row."""
+    """Number of thoughts of each row."""
     thought_at: Int[Tensor, "batch thought"]
-    """Column of each thought, in order; −1 where a row has no more."""
+    """Column of each thought, in order; −1 after the last thought of a row."""
 
     @property
     def n(self) -> int:
-        """Thoughts of the row that has most: one less than there are passes."""
+        """The largest number of thoughts in any row: the number of passes minus one."""
         return len(self.columns) - 1
 
     @property
     def valid(self) -> Bool[Tensor, "thought batch"]:
-        """Which rows have a thought of which number."""
+        """Whether each row has a thought with each number."""
         numbers = torch.arange(self.n, device=self.n_thoughts.device)
         return numbers[:, None] < self.n_thoughts
 
     @property
     def own_pass(self) -> Int[Tensor, "batch pos"]:
-        """Which pass of its own row a position is in: as many thoughts as stand up to it."""
+        """The pass of each position in its row: the number of thoughts up to and including it."""
         columns = torch.arange(self.positions.shape[1], device=self.positions.device)
         begun = (self.thought_at[..., None] >= 0) & (self.thought_at[..., None] <= columns)
         return begun.sum(1)
 
     def ends(self, number: int) -> Int[Tensor, " batch"]:
-        """Where in a pass each row's last position stands; −1 for a row that it does not run."""
+        """Return the index of each row's last position in a pass; −1 for rows that it skips."""
         return (self.columns[number] >= 0).sum(1) - 1
 
     def gather(self, tensor: Tensor, number: int) -> Tensor:
-        """What a pass is given of `[batch pos …]`; the first column stands for filling."""
+        """Select a pass's columns from `[batch pos …]`; filler gets the first column's values."""
         columns = self.columns[number].clamp(min=0)
         return tensor[torch.arange(len(tensor), device=tensor.device)[:, None], columns]
 
     def assemble(self, parts: list[Tensor], name: str = "", fill: float = 0.0) -> Tensor:
-        """What the passes gave, as one sequence `[batch pos …]`; padding holds `fill`.
+        """Join the tensors of all passes into one sequence `[batch pos …]`; padding gets `fill`.
 
         Args:
-            parts: What each pass gave, `[batch width …]`; of attention's scores and patterns
-                `[batch head width key]`, keys in the order in which the passes ran.
-            name: The place they were seen at.
-            fill: What stands where nothing was seen.
+            parts: The tensor of each pass, `[batch width …]`; for attention scores and patterns
+                `[batch head width key]`, with keys in the order in which the passes ran.
+            name: The hook that recorded them.
+            fill: The value where no pass recorded anything.
         """
         if not name.endswith(PER_QUERY):
             return self._in_order(torch.cat(parts, dim=1), fill)
@@ -76,11 +77,11 @@ class Passes:
         return by_key.permute(0, 2, 3, 1)
 
     def keys(self, number: int) -> Int[Tensor, "batch key"]:
-        """Columns of the keys that a pass sees, in the order in which the passes ran."""
+        """Return the columns of the keys of a pass, in the order in which the passes ran."""
         return torch.cat(self.columns[: number + 1], dim=1)
 
     def _in_order(self, ran: Tensor, fill: float) -> Tensor:
-        """`[batch ran …]`, as the passes ran it, in the order of the sequence."""
+        """Reorder `[batch ran …]` from the order of the passes to the order of the sequence."""
         columns = torch.cat(self.columns, dim=1)  # [batch ran]
         n_batch, n_pos = self.positions.shape
         spare = torch.where(columns >= 0, columns, n_pos)
@@ -97,17 +98,17 @@ def plan_passes(
     attention_mask: Int[Tensor, "batch pos"] | None,
     latent_token: int,
 ) -> Passes:
-    """The passes that fill every `latent_token` with a thought.
+    """Plan the passes that fill every `latent_token` with a thought.
 
     Raises:
-        ValueError: A row begins with a thought, which would be made from nothing.
+        ValueError: A row begins with a thought, which has no position before it.
     """
     _n_batch, n_pos = tokens.shape
     real = torch.ones_like(tokens, dtype=torch.bool)
     if attention_mask is not None:
         real = attention_mask.bool()
     positions = (real.long().cumsum(1) - 1).clamp(min=0)
-    # Of each row, the column of its first, second, … real position, those of padding at the end
+    # By row, the column of its first, second, … real position, with padding columns at the end
     in_row = real.long().argsort(dim=1, descending=True, stable=True)
     is_thought = (tokens == latent_token) & real
     n_thoughts = is_thought.sum(1)
@@ -130,7 +131,7 @@ def plan_passes(
 def _in_order(
     is_thought: Bool[Tensor, "batch pos"], n_thoughts: Int[Tensor, " batch"]
 ) -> Int[Tensor, "batch thought"]:
-    """Columns of the thoughts of each row; −1 where it has no more."""
+    """Return the columns of each row's thoughts; −1 after its last one."""
     most = int(n_thoughts.max())
     columns = is_thought.long().argsort(dim=1, descending=True, stable=True)[:, :most]
     numbers = torch.arange(most, device=columns.device)
@@ -143,11 +144,11 @@ def _bounds(
     n_thoughts: Int[Tensor, " batch"],
     length: Int[Tensor, " batch"],
 ) -> tuple[Int[Tensor, "run batch"], Int[Tensor, "run batch"]]:
-    """The real positions at which each pass begins and ends in each row."""
+    """Return the real positions at which each pass begins and ends, for each row."""
     at = positions.gather(1, thought_at.clamp(min=0))
     if thought_at.shape[1]:
-        # A row waits at its last thought while others go on; one without any goes as far as
-        # the others' first pass
+        # A row waits at its last thought while others continue; a row without thoughts runs up
+        # to the end of the others' first pass
         last = at.gather(1, (n_thoughts - 1).clamp(min=0)[:, None])
         first = at[:, 0][n_thoughts > 0].max().clamp(max=length)[:, None]
         waits = torch.where((n_thoughts == 0)[:, None], first, last)

@@ -1,4 +1,4 @@
-"""Measurements that training and analyses share: tensors in, tensors out, read through hooks."""
+"""Measurements shared by training and analyses, made with hooks: tensors in, tensors out."""
 
 from workbench.instruments.gradients import GradientByLoop
 from workbench.instruments.reading import Reading, read

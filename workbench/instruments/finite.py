@@ -1,4 +1,4 @@
-"""Numbers that are not finite, reported with the loop or thought where they begin."""
+"""Hooks that report the first loop or thought whose state is not finite."""
 
 from typing import Any
 
@@ -17,10 +17,11 @@ PLACES = {
 
 
 def finite_hooks(model: CanRecord) -> Hooks:
-    """Hooks that refuse the first state that is not finite.
+    """Return hooks that raise an error at the first state that is not finite.
 
-    Open them with `model.hooks(fwd_hooks=finite_hooks(model), must_fire=False)`. In a loop or a
-    thought that holds such a number they raise a ConfigError with its number, from 0.
+    Open them with `model.hooks(fwd_hooks=finite_hooks(model), must_fire=False)`. If the state of a
+    loop or a thought has a NaN or an infinity, they raise a ConfigError with the index of the loop
+    or thought, from 0.
     """
 
     def check(tensor: Tensor, hook: Any) -> None:

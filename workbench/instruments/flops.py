@@ -1,23 +1,24 @@
-"""Floating-point operations of a forward, counted from shapes: 2 for a product and its sum."""
+"""Floating-point operations of a forward pass, counted from shapes: 2 per multiply-add."""
 
 from workbench.components.products import weights_in_products
 from workbench.models.thoughts.thought import ThoughtModel
 
 
 def forward_flops(model: ThoughtModel, n_positions: int, n_thoughts: int, n_read: int) -> float:
-    """Operations of running one sequence once, keys and values carried from pass to pass.
+    """Count the operations for one sequence, with a key-value cache across passes.
 
-    Every weight of a layer is used once a position, the gates of a recurrence once a thought, the
-    unembedding once a position whose next token is read. The position after k others looks at
-    k + 1 keys, and both its scores and what it takes from the values cost a product with each. What
-    grows with the width alone, as norms do, is not counted, nor are rotations and softmaxes.
+    Every weight of a layer is used once per position, the gates of a recurrence once per thought,
+    and the unembedding once per position whose next token is read. A position with k positions
+    before it attends to k + 1 keys; its scores and its weighted sum of values each cost one product
+    per key. Operations that grow only with the width, such as norms, are not counted, and neither
+    are rotary embeddings and softmaxes.
 
     Args:
         model: The model.
-        n_positions: Positions that are run: question, thoughts, and what is said but its last
-            token.
-        n_thoughts: Thoughts among them.
-        n_read: Tokens that are said.
+        n_positions: Positions that are run: the question, the thoughts, and the generated tokens
+            except the last.
+        n_thoughts: Number of thoughts among the positions.
+        n_read: Number of generated tokens.
     """
     cfg = model.cfg
     keys = n_positions * (n_positions + 1) / 2

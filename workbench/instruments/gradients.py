@@ -1,4 +1,4 @@
-"""How much of the loss's gradient reaches each loop."""
+"""Norm of the loss's gradient at each loop."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,14 +13,14 @@ from workbench.hooks import HookPoint, loop_of
 from workbench.instruments.reading import STATE
 
 THOUGHT = "recurrence.hook_thought"
-RAW = "recurrence.hook_state"  # where what a loop says is a mean, the states it is made of
+RAW = "recurrence.hook_state"  # if a loop's output is a mean of states, the states themselves
 
 
 class GradientByLoop:
-    """Norm of the loss's gradient with respect to the state as each loop leaves it.
+    """Norm of the loss's gradient with respect to each loop's output state.
 
     The norm is over batch, positions and width, and over all forward passes inside `watch`. The
-    loop is noted on the way forward: by the time of the backward pass the clock has moved on.
+    loop is recorded in the forward pass, because the clock has moved on by the backward pass.
     """
 
     def __init__(self) -> None:
@@ -28,23 +28,24 @@ class GradientByLoop:
 
     @contextmanager
     def watch(self, model: CanRecord) -> Iterator[None]:
-        """Note the gradients of the backward passes of forwards run inside."""
+        """Record the gradients of all forward passes that are run in this context."""
         place = next(place for place in (RAW, STATE, THOUGHT) if place in model.hook_dict)
-        # Sequences may hold no thought
+        # A sequence may have no thoughts, so that the hook does not fire
         with model.hooks(fwd_hooks=[(place, self._listen)], must_fire=place != THOUGHT):
             yield
 
     @property
     def norms(self) -> list[float]:
-        """One norm for each loop."""
+        """The gradient norm of each loop, in order."""
         return [self._squares[loop] ** 0.5 for loop in sorted(self._squares)]
 
     def gather(self, total: Callable[[Tensor], Tensor], n_processes: int) -> None:
-        """Take in what other processes noted of their rows.
+        """Add the gradients that other processes recorded for their rows.
 
         Args:
-            total: The sum of a tensor over all processes.
-            n_processes: By which each process's loss was multiplied, as averaging gradients needs.
+            total: Function that sums a tensor over all processes.
+            n_processes: Factor by which each process's loss was multiplied, so that averaging the
+                gradients gives their sum.
         """
         loops = sorted(self._squares)
         squares = total(torch.tensor([self._squares[loop] for loop in loops]))

@@ -1,4 +1,4 @@
-"""What each loop says of a batch: answers, bridges and gates, after every loop."""
+"""Answers, bridge probabilities and gate values of a batch, after every loop."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,35 +18,35 @@ GATES = (GATE, "recurrence.halt.hook_post")
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """One batch read after each loop; absent bridges are NaN."""
+    """Measurements of one batch after each loop; absent bridges are NaN."""
 
     right: Bool[Tensor, "loop batch"]
     """Whether the answer, decoded at its position after that loop, is right."""
     loss: Float[Tensor, " batch"]
     """Cross-entropy of the answer after the last loop, in nats."""
     bridge_probability: Float[Tensor, "loop batch hop"]
-    """Probability of the bridge, decoded at the position where it is to be read."""
+    """Probability of the bridge token, decoded at the bridge's position."""
     bridge_cosine: Float[Tensor, "loop batch hop"]
-    """Cosine of the state there with the bridge's embedding."""
+    """Cosine of the state at that position with the bridge token's embedding."""
     gates: Mapping[str, Float[Tensor, "fired batch pos share"]]
-    """What the gates of the recurrence let through, by place; NaN at padding."""
+    """Values of the recurrence's gates, by hook name; NaN at padding."""
 
     @property
     def accuracy_by_loop(self) -> list[float]:
-        """Share of right answers after each loop; the first is Stage-1."""
+        """Accuracy after each loop; the first value is Stage-1."""
         return [float(share) for share in self.right.float().mean(1)]
 
     def bridge_by_loop(self, values: Tensor) -> list[float] | None:
-        """Mean over the rows that have bridges, after each loop; None if no row has any."""
+        """Return the mean over all bridges after each loop; None if no row has a bridge."""
         if not bool(values.isfinite().any()):
             return None
         return [float(mean) for mean in values.flatten(1).nanmean(1)]
 
     def gate_statistics(self) -> dict[str, dict[str, list[float]]]:
-        """Mean and standard deviation of each gate over batch, positions and shares, by loop."""
+        """Return each gate's mean and standard deviation in each loop, over all other axes."""
         found = {}
         for place, gate in self.gates.items():
-            real = [shares[shares.isfinite()].float() for shares in gate]  # of each loop
+            real = [shares[shares.isfinite()].float() for shares in gate]  # one tensor per loop
             found[place] = {
                 "mean": [float(shares.mean()) for shares in real],
                 "sd": [float(shares.std(correction=0)) for shares in real],
@@ -56,7 +56,7 @@ class Reading:
 
 @torch.no_grad()
 def read(model: CanDecode, batch: Batch, n_loops: int | None = None) -> Reading:
-    """Run a batch once and read every loop; hooks that are open on the model act first."""
+    """Run a batch once and measure every loop; hooks already open on the model apply first."""
     silent = model.between_places if (n_loops or model.n_loops) == 1 else frozenset()
     gates = [place for place in GATES if place in model.hook_dict and place not in silent]
     places = [STATE, *gates]
@@ -80,16 +80,16 @@ def read(model: CanDecode, batch: Batch, n_loops: int | None = None) -> Reading:
 def answer_logits(
     model: CanDecode, state: Float[Tensor, "batch pos d_model"], batch: Batch
 ) -> Float[Tensor, "batch d_vocab"]:
-    """What a state says where the answer is read."""
+    """Return the logits of a state at the answer position."""
     return model.readout(state, **batch.inputs, logits_at=batch.read_at)
 
 
 def read_bridges(
     model: CanDecode, states: Float[Tensor, "loop batch pos d_model"], batch: Batch
 ) -> tuple[Float[Tensor, "loop batch hop"], Float[Tensor, "loop batch hop"]]:
-    """Probability of each bridge, and cosine with its embedding, where it is to be read.
+    """Return each bridge's probability, and the state's cosine with its embedding, at its position.
 
-    Where no row has a bridge, nothing is decoded: the model need not have a vocabulary.
+    If no row has a bridge, nothing is decoded, so the model does not need a vocabulary.
     """
     if not batch.bridge.shape[1]:
         nothing = states.new_empty(len(states), len(batch), 0, dtype=torch.float32)
@@ -107,6 +107,6 @@ def read_bridges(
 def at_positions(
     states: Float[Tensor, "loop batch pos d_model"], positions: Int[Tensor, "batch hop"]
 ) -> Float[Tensor, "loop batch hop d_model"]:
-    """States at some positions of each row."""
+    """Return the states at the given positions of each row."""
     rows = torch.arange(len(positions), device=states.device)[:, None]
     return states[:, rows, positions]

@@ -1,4 +1,4 @@
-"""What a model that thinks says to a question, and whether it is right."""
+"""Answers that a thinking model generates, with their scores, loss and gate values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,24 +16,24 @@ from workbench.tasks.worded.scoring import Score
 from workbench.tasks.worded.task import WordedTask
 
 GATES = tuple(f"recurrence.{gate}.hook_post" for gate in ("read", "forget", "write"))
-SPARE = 8  # tokens that a model may say beyond the longest solution
-ROWS = 256  # that speak at once
+SPARE = 8  # extra tokens to generate beyond the longest solution
+ROWS = 256  # maximum batch size, unless hooks are open
 
 
 @dataclass(frozen=True, eq=False)
 class Heard:
-    """What was said to a batch of questions."""
+    """Measurements of a model's generated answers to a batch of questions."""
 
     said: Sequence[str]
-    """All words up to the end, of each row."""
+    """Generated text of each row, up to the end token."""
     scores: Sequence[Score]
     loss: Float[Tensor, " batch"]
-    """Cross-entropy of the data's own solution and answer, summed over their tokens, in nats."""
+    """Cross-entropy of the data's solution and answer, summed over their tokens, in nats."""
     gates: Mapping[str, Float[Tensor, "thought batch d_model"]]
-    """Shares that the gates let through, by place; NaN where a row has no such thought."""
+    """Values of the gates, by hook name; NaN where a row does not have that thought."""
 
     def gate_statistics(self) -> dict[str, dict[str, list[float]]]:
-        """Mean and standard deviation of each gate over rows and channels, by thought."""
+        """Return each gate's mean and standard deviation over rows and channels, by thought."""
         found = {}
         for place, gate in self.gates.items():
             real = [shares[shares.isfinite()] for shares in gate]
@@ -48,13 +48,13 @@ class Heard:
 def hear(
     model: CanThink, task: WordedTask, problems: Sequence[Problem], batch: WordedBatch
 ) -> Heard:
-    """Let a model answer greedily, and score its answers by the task's rules.
+    """Generate answers greedily and score them by the task's rules.
 
     Args:
-        model: The model; hooks that are open on it act.
-        task: Whose rules and vocabulary hold.
-        problems: The rows' problems.
-        batch: The rows as they are put to the model.
+        model: The model; hooks that are open on it apply.
+        task: Task that provides the scoring rules and the vocabulary.
+        problems: Problems of the rows.
+        batch: The rows as model inputs.
     """
     said = speak(model, task, batch)
     answers = [task.answer_in(words) for words in said]
@@ -71,12 +71,12 @@ def hear(
 
 
 def rows_at_once(model: CanThink, n: int) -> int:
-    """How many of n rows to run at once: all under hooks, which may be of certain rows."""
+    """Return how many of n rows to run at once: all if hooks are open, as they may address rows."""
     return n if is_heard(*model.hook_points()) else ROWS
 
 
 def speak(model: CanThink, task: WordedTask, batch: WordedBatch) -> list[str]:
-    """The words that a model says to each row, up to the end."""
+    """Generate the model's text for each row, up to the end token."""
     said = []
     stop = task.vocabulary.end
     longest = int(batch.scored.sum(1).max()) + SPARE
@@ -95,7 +95,7 @@ def speak(model: CanThink, task: WordedTask, batch: WordedBatch) -> list[str]:
 
 
 def _solution(model: CanThink, batch: WordedBatch) -> tuple[Tensor, dict[str, Tensor]]:
-    """Loss of the data's own solution, and what the gates let through meanwhile."""
+    """Return the loss on the data's solution, and the gate values in that forward pass."""
     places = [p for p in GATES if p in model.hook_dict] if bool(batch.n_thoughts.any()) else []
     at, _ = batch.said_at()
     if places:
@@ -108,7 +108,7 @@ def _solution(model: CanThink, batch: WordedBatch) -> tuple[Tensor, dict[str, Te
 
 
 def _join(parts: Sequence[Tensor]) -> Tensor:
-    """Rows of several batches, of which some may have fewer thoughts."""
+    """Concatenate the rows of several batches, padding with NaN to the most thoughts."""
     most = max(len(part) for part in parts)
     padded = [F.pad(part, (0, 0, 0, 0, 0, most - len(part)), value=torch.nan) for part in parts]
     return torch.cat(padded, dim=1)

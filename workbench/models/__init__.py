@@ -1,4 +1,4 @@
-"""The families of models, by name."""
+"""Model families, looked up by name."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,26 +23,26 @@ _CLASSES = {
 
 
 def __getattr__(name: str) -> Any:
-    """The class of a family of this project, loaded when it is first used."""
+    """Return the class of one of this project's families, imported on first use."""
     if name not in _CLASSES:
         raise AttributeError(f"module 'workbench.models' has no attribute {name!r}")
     return FAMILIES[_CLASSES[name]]
 
 
 def family(name: str) -> type[LatentModel]:
-    """The model class of a family.
+    """Return the model class of a family.
 
     Raises:
-        ConfigError: There is no such family.
+        ConfigError: The family does not exist.
     """
     return FAMILIES.find(name)
 
 
 def model_config(data: Mapping[str, Any], where: str = "model") -> ModelConfig:
-    """A family's config from plain data, strictly checked.
+    """Build a family's config from plain data, with strict checks.
 
     Raises:
-        ConfigError: Family or field is unknown, missing or of the wrong kind.
+        ConfigError: The family or a field is unknown, missing or of the wrong type.
     """
     if "family" not in data:
         raise ConfigError(f"{where} lacks the field 'family'; there is {', '.join(FAMILIES)}")
@@ -50,5 +50,5 @@ def model_config(data: Mapping[str, Any], where: str = "model") -> ModelConfig:
 
 
 def build_model(cfg: ModelConfig) -> LatentModel:
-    """A model with fresh weights, drawn from torch's present random state."""
+    """Build a model with fresh weights, drawn from torch's current random state."""
     return fresh(lambda: family(cfg.family)(cfg))

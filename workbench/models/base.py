@@ -1,4 +1,4 @@
-"""What every latent-recurrent model shares: TransformerLens's places, the loop clock, the cache."""
+"""Base class of all models: TransformerLens hook names, the loop clock and the cache."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -37,10 +37,10 @@ Part = TypeVar("Part")
 
 
 def part(parts: Mapping[str, Part], name: str, kind: str) -> Part:
-    """A perception or a readout by name.
+    """Return a perception or a readout by name.
 
     Raises:
-        ConfigError: There is no such part.
+        ConfigError: No part has this name.
     """
     if name not in parts:
         raise ConfigError(f"no {kind} {name!r}; {nearest(name, parts)}")
@@ -48,23 +48,23 @@ def part(parts: Mapping[str, Part], name: str, kind: str) -> Part:
 
 
 class LatentModel(NamedModel, ABC):
-    """A transformer whose recurrence is hooked as its parts are.
+    """A transformer with hooks on its recurrence as well as on its layers.
 
-    A family's `__init__` ends in `self.setup()`, and its `forward` iterates
-    `self.clock.ticks(n_loops)`. `tests/workbench/test_families.py` holds it to the contract.
+    A family's `__init__` must end with `self.setup()`, and its `forward` must iterate over
+    `self.clock.ticks(n_loops)`. `tests/workbench/test_families.py` checks this contract.
     """
 
     Config: ClassVar[type[ModelConfig]]
     kind: ClassVar[Kind]
-    """Whether it loops or thinks."""
+    """Whether the family loops (depth recurrence) or thinks (thought recurrence)."""
 
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__()
         self.cfg = cfg
         self.clock = LoopClock()
         self.tokenizer: Vocabulary | None = None
-        self.answers: tuple[str, ...] | None = None  # what the numbers of answers stand for
-        # How a task reads a typed question: its inputs. A function, which copies do not copy
+        self.answers: tuple[str, ...] | None = None  # label of each answer index
+        # The task's parser from a typed question to model inputs. A function, so deepcopy shares it
         self.reader: Callable[[str], dict[str, Tensor]] | None = None
         self.embed = Embed(cfg)
         self.hook_embed = HookPoint()  # [batch pos d_model]
@@ -82,30 +82,30 @@ class LatentModel(NamedModel, ABC):
             self.unembed = TiedUnembed(cfg.readout_scale) if cfg.tie_embeddings else Unembed(cfg)
 
     def setup(self) -> None:
-        """Name every hook point and give it the clock."""
+        """Name every hook point and attach the clock to it."""
         super().setup()
         for hook_point in self.hook_points():
             hook_point.clock = self.clock
 
     def make_block(self) -> nn.Module:
-        """One of the layers in the loop."""
+        """Build one layer of the looped blocks."""
         return Block(self.cfg)
 
     @abstractmethod
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Logits of a batch's inputs."""
+        """Return the logits for a batch of inputs."""
 
     @property
     @abstractmethod
     def looped_places(self) -> frozenset[str]:
-        """Names of the hooks that fire once a loop; all others fire once a forward."""
+        """Names of the hooks that fire once per loop; all others fire once per forward pass."""
 
     @property
     @abstractmethod
     def between_places(self) -> frozenset[str]:
-        """Names of the looped hooks that fire between loops only: K − 1 times."""
+        """Names of the looped hooks that fire only between loops, so K − 1 times in K loops."""
 
-    # -- hooks, counted; caches, with loops
+    # -- hooks, with a check that they fire; caches, with a loop axis
 
     @contextmanager
     def hooks(
@@ -116,15 +116,15 @@ class LatentModel(NamedModel, ABC):
         clear_contexts: bool = False,
         must_fire: bool = True,
     ) -> Iterator["LatentModel"]:
-        """Add hooks for a while, as TransformerLens's `hooks` does.
+        """Add hooks temporarily, as TransformerLens's `hooks` does.
 
-        A forward hook must fire, and in every loop and position that `at_loop` and `at_position`
-        name, unless `must_fire` is off. `at_loop` restricts backward hooks as well.
+        Unless `must_fire` is False, each forward hook must fire, and must do so in every loop and
+        position that its `at_loop` or `at_position` names. `at_loop` also restricts backward hooks.
 
         Raises:
-            UnknownHook: A name is no place of this model, or a filter matches none.
-            RuntimeError: A forward pass ran and a hook did not fire where it should have; or
-                another thread uses the model.
+            UnknownHook: A name is not a hook of this model, or a filter matches no hook.
+            RuntimeError: A forward pass ran and a hook did not fire where it should have, or
+                another thread is using the model.
         """
         for name, _ in (*fwd_hooks, *bwd_hooks):
             self._check_place(name)
@@ -152,15 +152,15 @@ class LatentModel(NamedModel, ABC):
             complaint = listener.complaint(self.clock.n_loops, self.between_places)
             if complaint is not None:
                 raise RuntimeError(complaint)
-            judge = getattr(listener.fn, "judge", None)  # of an edit that is judged by itself
+            judge = getattr(listener.fn, "judge", None)  # only the hooks of edits have one
             if judge is not None:
                 judge()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run forward; see there. One thread at a time may.
+        """Run `forward`; only one thread at a time may call the model.
 
         Raises:
-            RuntimeError: Another thread uses the model.
+            RuntimeError: Another thread is using the model.
         """
         with self.clock.held():
             return super().__call__(*args, **kwargs)
@@ -182,10 +182,10 @@ class LatentModel(NamedModel, ABC):
         clear_contexts: bool = False,
         **kwargs: Any,
     ) -> Tensor:
-        """Run forward under temporary hooks; see `hooks` for what it refuses.
+        """Run `forward` with temporary hooks; see `hooks` for the errors.
 
         With `bwd_hooks`, set `reset_hooks_end=False` and call `reset_hooks()` after the backward
-        pass; without that the hooks are gone before it starts, which is refused.
+        pass. Otherwise the hooks would be removed before it starts, which is an error.
         """
         if bwd_hooks and reset_hooks_end:
             raise ValueError(
@@ -207,15 +207,15 @@ class LatentModel(NamedModel, ABC):
         pos_slice: PosSlice = None,
         **kwargs: Any,
     ) -> tuple[Tensor, LoopCache]:
-        """Run forward and keep what the hooks saw, loop by loop.
+        """Run `forward` and cache the activations at the hooks, loop by loop.
 
         Args:
             *args: As for `forward`.
-            names_filter: A hook name, several, or a test of one; all hooks by default.
-            device: Where the records are kept; by default where they arose.
-            remove_batch_dim: Drop the batch axis; the batch must hold one row.
-            incl_bwd: Refused; open `model.hooks(bwd_hooks=...)` around both passes.
-            reset_hooks_end: Refused if false: a cache is of one forward pass.
+            names_filter: A hook name, several names, or a predicate on names; all hooks by default.
+            device: Device that stores the activations; by default, the device that computed them.
+            remove_batch_dim: Drop the batch axis; the batch must have exactly one row.
+            incl_bwd: Not supported; open `model.hooks(bwd_hooks=...)` around both passes instead.
+            reset_hooks_end: Must be True, because a cache covers one forward pass.
             clear_contexts: As in TransformerLens.
             pos_slice: Positions to keep, as in TransformerLens.
             **kwargs: As for `forward`.
@@ -224,8 +224,8 @@ class LatentModel(NamedModel, ABC):
             The logits, and the cache with the loop as its first axis.
 
         Raises:
-            UnknownHook: A name is no place of this model, or a filter matches none.
-            RuntimeError: A named place did not fire.
+            UnknownHook: A name is not a hook of this model, or a filter matches no hook.
+            RuntimeError: A named hook did not fire.
         """
         if incl_bwd:
             raise ValueError("incl_bwd keeps one loop only; use model.hooks(bwd_hooks=...)")
@@ -241,7 +241,7 @@ class LatentModel(NamedModel, ABC):
     def make_recorder(
         self, device: str | torch.device | None, remove_batch_dim: bool, pos_slice: PosSlice
     ) -> Recorder:
-        """The caching hook of one forward pass."""
+        """Build the caching hook for one forward pass."""
         return Recorder(
             self.clock, self.looped_places, self.between_places, device, remove_batch_dim, pos_slice
         )
@@ -262,7 +262,7 @@ class LatentModel(NamedModel, ABC):
             raise UnknownHook(f"this model has no hook {name!r}; {nearest(name, self.hook_dict)}")
 
     def unembedded(self, normed: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_vocab"]:
-        """Logits of states that have passed the final norm; no hook hears it."""
+        """Return the logits of states that have passed the final norm; no hooks fire."""
         if isinstance(self.unembed, TiedUnembed):
             return self.unembed.plain(normed, self.embed.W_E)
         return self.unembed.plain(normed)
@@ -270,7 +270,10 @@ class LatentModel(NamedModel, ABC):
     def unembed_hooked(
         self, normed: Float[Tensor, "*axes d_model"]
     ) -> Float[Tensor, "*axes d_vocab"]:
-        """The same at the end of a forward pass, where `unembed.hook_in` and `hook_out` hear it."""
+        """Return the same logits, and fire `unembed.hook_in` and `unembed.hook_out`.
+
+        Used at the end of a forward pass.
+        """
         if isinstance(self.unembed, TiedUnembed):
             return cast(Tensor, self.unembed(normed, self.embed.W_E))
         return cast(Tensor, self.unembed(normed))
@@ -278,7 +281,7 @@ class LatentModel(NamedModel, ABC):
     # -- copies
 
     def twin(self: Model) -> Model:
-        """A copy that shares the weights and has hooks and a clock of its own."""
+        """Return a copy that shares the weights but has its own hooks and clock."""
         shared = [*self.parameters(), *self.buffers()]
         twin = copy.deepcopy(self, {id(tensor): tensor for tensor in shared})
         for hook_point in twin.hook_points():
@@ -288,7 +291,7 @@ class LatentModel(NamedModel, ABC):
         return twin
 
     def untrained(self: Model, seed: int = 0) -> Model:
-        """A model of the same shape with fresh weights: the control of many analyses."""
+        """Return a model with the same config and fresh weights, the control of many analyses."""
         model = fresh(lambda: type(self)(self.cfg), seed).to(self.device)
         model.tokenizer, model.answers, model.reader = self.tokenizer, self.answers, self.reader
         return model.eval()

@@ -1,4 +1,4 @@
-"""Fresh weights, drawn by one thread at a time: torch has one random state for all of them."""
+"""Fresh weights, drawn under a lock because all threads share torch's random state."""
 
 from collections.abc import Callable
 from threading import Lock
@@ -11,7 +11,7 @@ _DRAWING = Lock()
 
 
 def fresh(make: Callable[[], Model], seed: int | None = None) -> Model:
-    """Build a model; with a seed of its own, torch's random state stays as it was."""
+    """Build a model; if a seed is given, leave torch's random state unchanged."""
     with _DRAWING:
         if seed is None:
             return make()

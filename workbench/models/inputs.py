@@ -1,4 +1,4 @@
-"""What a model may be given: inputs that are there, and numbers that are in range."""
+"""Checks of a model's inputs: none is missing, and all indices are in range."""
 
 from collections.abc import Collection
 
@@ -6,20 +6,20 @@ from torch import Tensor
 
 
 def need(names: Collection[str], inputs: Collection[str]) -> None:
-    """Refuse inputs that lack one that is needed.
+    """Check that all required inputs are present.
 
     Raises:
-        ValueError: One is missing.
+        ValueError: An input is missing.
     """
     for name in sorted(set(names) - set(inputs)):
         raise ValueError(f"this model needs the input {name!r}; give it `**batch.inputs`")
 
 
 def check_range(name: str, numbers: Tensor, n: int, kind: str) -> None:
-    """Refuse numbers that are not among the `n` there are, counted from 0.
+    """Check that all numbers are at least 0 and less than `n`.
 
     Raises:
-        ValueError: One is not.
+        ValueError: A number is out of range.
     """
     outside = (numbers < 0) | (numbers >= n)
     if bool(outside.any()):

@@ -1,4 +1,4 @@
-"""Weights and words under the names that TransformerLens gives them."""
+"""Weight properties and token conversions under their TransformerLens names."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal, cast
@@ -16,7 +16,7 @@ from workbench.words.tokenizer import Vocabulary
 
 
 class NamedModel(HookedRootModule):
-    """A model whose parts are where TransformerLens has them."""
+    """Base class that exposes a model's weights and tokenizer as TransformerLens does."""
 
     cfg: ModelConfig
     tokenizer: Vocabulary | None
@@ -41,7 +41,7 @@ class NamedModel(HookedRootModule):
 
     @property
     def W_U(self) -> Float[Tensor, "d_model d_vocab"]:
-        """The unembedding; of a tied model W_E^T with the readout's scale in it."""
+        """The unembedding; in a tied model, W_E^T times the readout's scale."""
         self.check_vocabulary()
         if isinstance(self.unembed, Unembed):
             return self.unembed.W_U
@@ -72,7 +72,7 @@ class NamedModel(HookedRootModule):
 
     @property
     def W_gate(self) -> Float[Tensor, "layer d_model d_mlp"]:
-        """Of gated perceptrons."""
+        """Gate weights of gated MLPs."""
         return self._stack("mlp", "W_gate")
 
     @property
@@ -120,11 +120,12 @@ class NamedModel(HookedRootModule):
     def all_composition_scores(
         self, mode: Literal["Q", "K", "V"]
     ) -> Float[Tensor, "layer head later_layer later_head"]:
-        """How much each later head reads of what each head writes within one loop, at most 1.
+        """Compute how much each later head reads from each head's output in one loop, at most 1.
 
-        |W_OV W| / (|W_OV| |W|) with W the later head's W_QK, its transpose, or its W_OV (Elhage et
-        al. 2021, "Some observations on attention heads"); 0 where the other head is not later.
-        Across loops a head writes for all heads of the next one, which this leaves out.
+        The score is |W_OV W| / (|W_OV| |W|), where W is the later head's W_QK (mode Q), its
+        transpose (K) or its W_OV (V) (Elhage et al. 2021, "Some observations on attention heads").
+        It is 0 where the second head is not in a later layer. Composition across loops, where a
+        head can write for every head of the next loop, is not included.
         """
         right = {"Q": self.QK, "K": self.QK.T, "V": self.OV}[mode]
         left, right = self.OV[:, :, None, None], right[None, None]
@@ -137,12 +138,12 @@ class NamedModel(HookedRootModule):
     def accumulated_bias(
         self, layer: int, mlp_input: bool = False, include_mlp_biases: bool = True
     ) -> Float[Tensor, " d_model"]:
-        """What the biases of the layers before one have added to the residual stream in a loop.
+        """Sum the biases that the layers before `layer` add to the residual stream in one loop.
 
         Args:
-            layer: Of the layers in the loop, from 0; as many as there are for all of them.
-            mlp_input: Whether that layer's attention counts too.
-            include_mlp_biases: Whether those of perceptrons count.
+            layer: Index of a looped layer, from 0; the number of layers sums over all of them.
+            mlp_input: Whether to include the attention bias of `layer` itself.
+            include_mlp_biases: Whether to include the MLP biases.
         """
         if not 0 <= layer <= self.cfg.n_layers - mlp_input:
             raise ValueError(f"layer={layer} is none of the {self.cfg.n_layers} layers in the loop")
@@ -153,10 +154,10 @@ class NamedModel(HookedRootModule):
         return torch.stack([getattr(getattr(block, part), weight) for block in self.blocks])
 
     def check_vocabulary(self) -> None:
-        """Refuse whatever needs the readout to be a vocabulary.
+        """Check that the model reads out to the vocabulary.
 
         Raises:
-            ValueError: This model's readout answers yes or no.
+            ValueError: The model has a yes/no readout.
         """
         if self.head is not None:
             raise ValueError(
@@ -165,10 +166,10 @@ class NamedModel(HookedRootModule):
             )
 
     def to_tokens(self, text: str | list[str]) -> Int[Tensor, "batch pos"]:
-        """Token ids of one question or several of equal length.
+        """Return the token ids of one question, or of several questions of equal length.
 
         Raises:
-            ValueError: A word is unknown, a text is empty, lengths differ, or the model has no
+            ValueError: A word is unknown, a text is empty, the lengths differ, or the model has no
                 vocabulary.
         """
         rows = [self._words().encode(line) for line in ([text] if isinstance(text, str) else text)]
@@ -180,35 +181,36 @@ class NamedModel(HookedRootModule):
         return torch.tensor(rows, device=self.device)
 
     def ask(self, question: str) -> dict[str, Tensor]:
-        """Inputs of one typed question, as the model's task reads it: `model(**model.ask(text))`.
+        """Convert a typed question to model inputs: `model(**model.ask(text))`.
 
-        A model that was given a vocabulary alone takes the words for the whole question.
+        The model's task parses the question. A model with a vocabulary but no task takes the
+        words as its tokens, unchanged.
 
         Raises:
-            ValueError: The text is no question of the task, or the model has no vocabulary.
+            ValueError: The text is not a question of the task, or the model has no vocabulary.
         """
         if self.reader is None:
             return {"tokens": self.to_tokens(question)}
         return {name: tensor.to(self.device) for name, tensor in self.reader(question).items()}
 
     def to_string(self, tokens: Tensor | Sequence[int]) -> str | list[str]:
-        """The text of token ids; a list of texts for a batch."""
+        """Return the text of token ids; for a batch, a list of texts."""
         ids = torch.as_tensor(tokens)
         if ids.ndim > 1:
             return [cast(str, self.to_string(row)) for row in ids]
         return self._words().decode(ids.flatten().tolist())
 
     def to_str_tokens(self, tokens: str | Tensor | Sequence[int]) -> list[str]:
-        """Words of one text or one row of token ids."""
+        """Return the words of one text or of one row of token ids."""
         if isinstance(tokens, str):
             tokens = self._words().encode(tokens)
         return [self._words().words[int(token)] for token in torch.as_tensor(tokens).flatten()]
 
     def to_single_token(self, word: str) -> int:
-        """The id of one word.
+        """Return the token id of one word.
 
         Raises:
-            ValueError: The text is empty, unknown, or several tokens.
+            ValueError: The text is empty, unknown, or more than one token.
         """
         tokens = self._words().encode(word)
         if len(tokens) > 1:
@@ -216,7 +218,7 @@ class NamedModel(HookedRootModule):
         return tokens[0]
 
     def tokens_to_residual_directions(self, tokens: Tensor) -> Tensor:
-        """Columns of W_U, for TransformerLens's direct logit attribution."""
+        """Return columns of W_U, for TransformerLens's direct logit attribution."""
         return self.W_U.T[tokens]
 
     def _words(self) -> Vocabulary:

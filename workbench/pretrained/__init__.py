@@ -1,10 +1,10 @@
-"""Pretrained transformers as our hooked models: GPT-2, Llama, Qwen2 and Qwen3.
+"""Loading pretrained transformers as hooked models: GPT-2, Llama, Qwen2 and Qwen3.
 
     model = from_pretrained("HuggingFaceTB/SmolLM2-135M-Instruct")
     model = from_pretrained("models/smollm2.gguf", family="looped", n_prelude=8, n_coda=8)
 
-The first names a repository of the Hub, the second a file; a folder is a source as well. Only a
-Hub name is ever looked up in the network. Weights are read from safetensors or GGUF, no pickles.
+A source is a repository on the Hub (first example), a file (second example) or a folder. The
+network is used only for Hub names. Weights are read from safetensors or GGUF, never from pickles.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ from workbench.pretrained.sources import find_file
 from workbench.settings.config import ModelConfig
 from workbench.words.tokenizer import PretrainedVocabulary
 
-# What a family adds to a transformer, and no checkpoint of one holds: it starts as the family says
+# Modules that a family adds: no pretrained checkpoint has them, so the family initialises them
 OWN = ("recurrence.", "perception.")
-LATENT = "latent_token"  # of families that think: the token in whose places thoughts stand
-BIASES = ("b_", "_b_")  # zero where an architecture has none
+LATENT = "latent_token"  # config field: the token id that thoughts replace, if the family has any
+BIASES = ("b_", "_b_")  # set to zero if the architecture has none
 
 
 def from_pretrained(
@@ -42,28 +42,28 @@ def from_pretrained(
 ) -> LatentModel:
     """Load a pretrained transformer into a model of a family.
 
-    The logits of the family `transformer` are those of transformers' model. In other families its
-    layers are, in their order, the prelude, the blocks and the coda; what the family adds starts
-    fresh. In families that think, thoughts stand in the places of the tokenizer's `<|latent|>`.
+    With the family `transformer`, the logits equal those of transformers' model. Other families use
+    its layers, in order, as prelude, blocks and coda; the modules that the family adds are freshly
+    initialised. In families with thoughts, thoughts replace the tokenizer's `<|latent|>` tokens.
 
     Args:
         source: A name on the Hub, a folder, or a GGUF file.
         family: The family of the model.
-        gguf_file: Of a Hub repository or a folder with several, the GGUF file to read.
-        device: Where the model goes.
-        dtype: Of its weights.
+        gguf_file: The GGUF file to read, if a Hub repository or folder holds several.
+        device: Device of the model.
+        dtype: Data type of its weights.
         add_tokens: Tokens to add to the tokenizer, such as `words.tokenizer.SPECIALS`; the
             embedding, and the unembedding of an untied model, get a row for each. A row starts as
-            the mean of all others, with noise of a tenth of their spread.
-        tokens_like: A token as which the added ones start instead; CoCoNuT's are like "<<".
-        seed: Of what starts fresh.
-        **changes: Fields of the family's config, n_loops for one, beside or in place of those of
-            the checkpoint.
+            the mean of all other rows plus noise of a tenth of their standard deviation.
+        tokens_like: A token whose rows the added tokens copy instead; CoCoNuT uses "<<".
+        seed: Seed of everything that is freshly initialised.
+        **changes: Fields of the family's config, such as `n_loops`; they are added to the fields
+            of the checkpoint or override them.
 
     Raises:
         PretrainedError: The source is missing, broken or of another architecture; weights are
             missing, left over or of another shape.
-        ConfigError: A field is unknown, or its value does not fit.
+        ConfigError: A field is unknown, or its value is invalid.
     """
     found = find_file(source, gguf_file)
     config = found.config()
@@ -93,7 +93,7 @@ def from_pretrained(
 
 
 def pretrained_shape(source: str) -> dict[str, Any]:
-    """The config fields of a checkpoint, `d_model` for one, without its weights.
+    """Return the config fields of a checkpoint, such as `d_model`, without reading its weights.
 
     Raises:
         PretrainedError: The source is missing, broken or of another architecture.
@@ -103,12 +103,12 @@ def pretrained_shape(source: str) -> dict[str, Any]:
 
 
 def _arrange(fields: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """The checkpoint's fields, its layers parted as the changes ask."""
+    """Return the checkpoint's fields, with its layers split as `changes` specifies."""
     total = fields["n_layers"]
     prelude, coda = changes.get("n_prelude", 0), changes.get("n_coda", 0)
     looped = changes.get("n_layers")
     if not all(isinstance(number, int | None) for number in (prelude, coda, looped)):
-        return fields  # the config's own check says what is wrong
+        return fields  # the config's own validation raises the error
     looped = total - prelude - coda if looped is None else looped
     if prelude + looped + coda != total or looped < 1:
         raise PretrainedError(
@@ -119,7 +119,7 @@ def _arrange(fields: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _places(cfg: ModelConfig) -> list[str]:
-    """What each layer of the checkpoint is called here."""
+    """Return our name of each layer of the checkpoint, such as `blocks.0`."""
     stacks = {"prelude": cfg.n_prelude, "blocks": cfg.n_layers, "coda": cfg.n_coda}
     return [f"{stack}.{layer}" for stack, layers in stacks.items() for layer in range(layers)]
 
@@ -127,7 +127,7 @@ def _places(cfg: ModelConfig) -> list[str]:
 def _add(
     vocabulary: PretrainedVocabulary | None, tokens: Sequence[str], n_rows: int, source: str
 ) -> list[int]:
-    """Add tokens to the tokenizer; those that have no row in the embedding yet, or no use of it."""
+    """Add tokens to the tokenizer; return the ids whose embedding rows are missing or unused."""
     if vocabulary is None:
         if tokens:
             raise PretrainedError(f"{source} has no tokenizer that {listed(tokens)} could go to")
@@ -149,10 +149,10 @@ def _check_words(
 
 
 def _latent(vocabulary: PretrainedVocabulary | None, family: str, source: str) -> int:
-    """The token of thoughts.
+    """Return the id of the token that thoughts replace.
 
     Raises:
-        ValueError: The tokenizer lacks it.
+        ValueError: There is no tokenizer, or it lacks the token.
     """
     if vocabulary is None:
         raise PretrainedError(
@@ -163,7 +163,7 @@ def _latent(vocabulary: PretrainedVocabulary | None, family: str, source: str) -
 
 
 def _untie(weights: dict[str, Tensor], cfg: ModelConfig) -> None:
-    """Give a model that does not tie what a tied checkpoint holds once."""
+    """Copy W_E to W_U if only the checkpoint ties them; drop an equal W_U if the model does."""
     if cfg.tie_embeddings and "unembed.W_U" in weights:
         W_U, W_E = weights["unembed.W_U"], weights["embed.W_E"]
         if W_U.shape == W_E.T.shape and torch.equal(W_U, W_E.T):
@@ -173,14 +173,14 @@ def _untie(weights: dict[str, Tensor], cfg: ModelConfig) -> None:
 
 
 def _fit_positions(weights: dict[str, Tensor], cfg: ModelConfig) -> None:
-    """Keep the learned positions that a shorter context has."""
+    """Cut the learned position embeddings to the length of a shorter context."""
     W_pos = weights.get("pos_embed.W_pos")
     if W_pos is not None and len(W_pos) > cfg.n_ctx:
         weights["pos_embed.W_pos"] = W_pos[: cfg.n_ctx].clone()
 
 
 def _like(vocabulary: PretrainedVocabulary, text: str | None) -> int | None:
-    """The token as which new ones start."""
+    """Return the id of the token whose rows new tokens copy, or None."""
     if text is None:
         return None
     tokens = vocabulary.encode(text)
@@ -194,7 +194,7 @@ def _like(vocabulary: PretrainedVocabulary, text: str | None) -> int | None:
 def _grow(
     weights: dict[str, Tensor], added: list[int], like: int | None, n_words: int, seed: int
 ) -> None:
-    """Give added tokens rows of W_E and columns of W_U, at the end or where rows are spare."""
+    """Initialise rows of W_E and columns of W_U for added tokens: spare ones or new ones."""
     generator = torch.Generator().manual_seed(seed)
     for name, turn in (("embed.W_E", False), ("unembed.W_U", True)):
         if name not in weights:
@@ -216,7 +216,7 @@ def _grow(
 def _assemble(
     cfg: ModelConfig, weights: dict[str, Tensor], dtype: torch.dtype, seed: int
 ) -> LatentModel:
-    """A model that holds these very tensors; none is drawn at random only to be overwritten."""
+    """Build a model around these tensors, without first initialising weights at random."""
     cls = family_named(cfg.family)
     with torch.device("meta"):
         model = cls(cfg)
@@ -224,7 +224,7 @@ def _assemble(
     lacking = wanted.keys() - weights.keys()
     own = {name for name in lacking if name.startswith(OWN)}
     if own:
-        # Of the least model with the same parts of the family's own
+        # Drawn in the smallest model that has the same family-specific modules
         small = {"d_vocab": 1, "n_ctx": 1, "n_layers": 1, "n_prelude": 0, "n_coda": 0, "d_mlp": 1}
         drawn = fresh(lambda: cls(cfg.model_copy(update=small)), seed).state_dict()
         weights = weights | {name: drawn[name].to(dtype) for name in own}
@@ -237,7 +237,7 @@ def _assemble(
 
 
 def _check_fit(weights: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:
-    """Refuse weights that are not those of the model, by name."""
+    """Refuse weights whose names or shapes differ from the model's; name the first few."""
     missing = sorted(wanted.keys() - weights.keys())
     if missing:
         raise PretrainedError(f"the checkpoint lacks {listed(missing)}")

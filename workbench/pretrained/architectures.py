@@ -1,7 +1,7 @@
-"""Architectures of pretrained transformers: their shapes and weights, under our names.
+"""Architectures of pretrained transformers, mapped to our config fields and weight names.
 
-Each is a table from the names that transformers gives its weights to ours, with the rearrangement
-between the two, and a function that reads a config of transformers.
+Each consists of a table from transformers' weight names to ours, with the rearrangement of the
+axes, and a function that reads a config of transformers.
 """
 
 import re
@@ -17,21 +17,21 @@ from workbench.settings.config import Activation, ModelConfig, nearest
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-Names = Mapping[str, tuple[tuple[str, ...], str]]  # theirs: (ours, how the axes are rearranged)
+Names = Mapping[str, tuple[tuple[str, ...], str]]  # their name: (our names, einops pattern)
 
 
 class PretrainedError(ValueError):
-    """A pretrained model that cannot be loaded."""
+    """Error for a pretrained model that cannot be loaded."""
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """What is particular to one of transformers' architectures."""
+    """Mapping from one of transformers' architectures to our config and weights."""
 
-    shape: Callable[["PretrainedConfig"], dict[str, Any]]  # fields of our config
-    names: Names  # of weights outside the layers
-    layer: re.Pattern[str]  # what weights of a layer begin with; its group is the layer's number
-    layer_names: Names  # of weights of a layer, without that
+    shape: Callable[["PretrainedConfig"], dict[str, Any]]  # returns fields of our config
+    names: Names  # for weights outside the layers
+    layer: re.Pattern[str]  # prefix of a layer's weights; its group is the layer's number
+    layer_names: Names  # for weights of a layer, without the prefix
 
 
 SAME, TURNED = "... -> ...", "a b -> b a"
@@ -39,7 +39,7 @@ INTO_HEADS = "(head d_head) d_model -> head d_model d_head"
 BIAS_OF_HEADS = "(head d_head) -> head d_head"
 OUT_OF_HEADS = "d_model (head d_head) -> head d_head d_model"
 
-# transformers' Conv1D holds its maps as ours, those into heads side by side
+# transformers' Conv1D orients its weights as we do, with Q, K, V and heads concatenated in one axis
 GPT2_NAMES: Names = {
     "transformer.wte.weight": (("embed.W_E",), SAME),
     "transformer.wpe.weight": (("pos_embed.W_pos",), SAME),
@@ -102,7 +102,7 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 def gpt2_shape(config: "PretrainedConfig") -> dict[str, Any]:
-    """The fields of a model's config that say what a GPT-2 is."""
+    """Return our config fields for a GPT-2."""
     _refuse(
         config,
         {
@@ -128,7 +128,7 @@ def gpt2_shape(config: "PretrainedConfig") -> dict[str, Any]:
 
 
 def llama_shape(config: "PretrainedConfig") -> dict[str, Any]:
-    """The fields of a model's config that say what a Llama, Qwen2 or Qwen3 is."""
+    """Return our config fields for a Llama, Qwen2 or Qwen3."""
     rope = _rope(config)
     kind = rope.get("rope_type", "default")
     windows = [kind for kind in getattr(config, "layer_types", None) or () if "full" not in kind]
@@ -172,10 +172,10 @@ ARCHITECTURES = {"gpt2": GPT2, "llama": LLAMA, "qwen2": LLAMA, "qwen3": LLAMA}
 
 
 def architecture(name: str) -> Architecture:
-    """An architecture by transformers' `model_type`.
+    """Return an architecture by transformers' `model_type`.
 
     Raises:
-        PretrainedError: There is no such one here.
+        PretrainedError: The architecture is not supported.
     """
     if name not in ARCHITECTURES:
         raise PretrainedError(
@@ -187,16 +187,16 @@ def architecture(name: str) -> Architecture:
 def our_weights(
     theirs: dict[str, Tensor], kind: Architecture, cfg: ModelConfig, places: list[str]
 ) -> dict[str, Tensor]:
-    """Weights under our names and in our shapes; `theirs` is emptied on the way.
+    """Convert weights to our names and shapes; `theirs` is emptied in the process.
 
     Args:
-        theirs: A state dict of transformers' model.
+        theirs: The state dict of transformers' model.
         kind: Its architecture.
         cfg: The config of our model.
-        places: What each layer of theirs is called here, `blocks.0` for one.
+        places: Our name of each of its layers, such as `blocks.0`.
 
     Raises:
-        PretrainedError: A weight has no place in our model.
+        PretrainedError: Our model has no parameter for a weight.
     """
     ours: dict[str, Tensor] = {}
     foreign = []
@@ -218,7 +218,7 @@ def our_weights(
         for target, part in zip(targets, parts, strict=True):
             if cfg.n_key_value_heads is not None:
                 target = GROUPED.get(target, target)
-            # A copy where the axes changed: a view would keep the original as well
+            # Copy if the axes changed: a view would keep the original tensor in memory
             ours[prefix + target] = part.contiguous() if len(targets) == 1 else part.clone()
     if foreign:
         raise PretrainedError(f"the checkpoint holds weights without a place: {listed(foreign)}")
@@ -226,7 +226,7 @@ def our_weights(
 
 
 def listed(names: Iterable[str], most: int = 6) -> str:
-    """Names for an error's sentence, the first few of many."""
+    """Join names for an error message; of many, only the first few."""
     known = list(names)
     more = f" … ({len(known)} in all)" if len(known) > most else ""
     return ", ".join(known[:most]) + more
@@ -239,7 +239,7 @@ def _activation(name: str) -> Activation:
 
 
 def _rope(config: "PretrainedConfig") -> dict[str, Any]:
-    """Type, base and factors of the rotary positions."""
+    """Return the type, base and scaling factors of the rotary positions."""
     rope = dict(getattr(config, "rope_parameters", None) or {})
     if "rope_theta" not in rope:
         raise PretrainedError("the checkpoint's config does not say rope_theta, the rotary base")

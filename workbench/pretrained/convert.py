@@ -1,8 +1,8 @@
-"""State dicts between our models and TransformerLens's HookedTransformer.
+"""Conversion of state dicts between our models and TransformerLens's HookedTransformer.
 
-A model without recurrence is a HookedTransformer, name by name. Two things differ:
-HookedTransformer keeps masks and rotary tables as buffers, and a tied model of ours holds its
-embedding once, where HookedTransformer writes W_U and b_U out.
+A model without recurrence has the same weight names as a HookedTransformer. Two things differ:
+HookedTransformer keeps masks and rotary tables as buffers, and a tied model of ours stores its
+embedding once, whereas HookedTransformer stores W_U and b_U as well.
 """
 
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ SHARED = ("embed.", "pos_embed.", "blocks.", "ln_final.", "unembed.")
 
 
 class ConversionError(ValueError):
-    """Weights for which the other side has no place."""
+    """Error for weights that the other side cannot hold."""
 
 
 def to_transformer_lens(model: LatentModel) -> dict[str, Tensor]:
-    """Weights for a HookedTransformer that runs one loop of this model.
+    """Return the weights for a HookedTransformer that runs one loop of this model.
 
-    Load them with `strict=False`: HookedTransformer's own buffers are not among them.
+    Load them with `strict=False`, because they do not include HookedTransformer's own buffers.
 
     Raises:
         ConversionError: The model has layers or a recurrence that HookedTransformer lacks.
@@ -41,11 +41,11 @@ def to_transformer_lens(model: LatentModel) -> dict[str, Tensor]:
 
 
 def from_transformer_lens(state_dict: Mapping[str, Tensor], cfg: ModelConfig) -> dict[str, Tensor]:
-    """Weights for a model of `cfg` from those of a HookedTransformer.
+    """Convert the weights of a HookedTransformer to those of a model with the config `cfg`.
 
     Raises:
-        ConversionError: `cfg` ties the embeddings, and the weights do not; or they are not those of
-            a model of `cfg`.
+        ConversionError: `cfg` ties the embeddings but the weights do not; or their names or shapes
+            are not those of a model with this config.
     """
     weights = {
         name: tensor
@@ -66,7 +66,7 @@ def from_transformer_lens(state_dict: Mapping[str, Tensor], cfg: ModelConfig) ->
 
 
 def _checked(weights: dict[str, Tensor], cfg: ModelConfig) -> dict[str, Tensor]:
-    """The weights, if they are just those of a model of `cfg` but for its recurrence."""
+    """Return the weights if names and shapes fit `cfg`; recurrence weights may be missing."""
     with torch.device("meta"):
         wanted = family(cfg.family)(cfg).state_dict()
     missing = sorted(n for n in wanted.keys() - weights.keys() if n.startswith(SHARED))

@@ -1,7 +1,7 @@
-"""What a GGUF file says that transformers does not read: each heeded here, or refused by name.
+"""GGUF settings and tensors that transformers does not read: each is applied or refused by name.
 
-transformers fills in what it does not find and drops what it does not know. A setting or a tensor
-that changes the numbers would so be lost without a word.
+transformers fills in defaults for what it does not find and drops what it does not recognise. A
+setting or a tensor that changes the results would otherwise be lost silently.
 """
 
 import math
@@ -19,7 +19,7 @@ from workbench.pretrained.architectures import PretrainedError, listed
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-# Settings below the architecture's name that transformers reads, or that change no number
+# Settings under the architecture's prefix that transformers reads or that do not affect results
 READ = {
     "vocab_size",
     "context_length",
@@ -37,7 +37,7 @@ READ = {
     "pooling_type",
 }
 WIDTHS = ("attention.key_length", "attention.value_length", "rope.dimension_count")
-# Settings that ask for nothing if they have such a value
+# Settings that have no effect at these values
 IDLE: dict[str, tuple[Any, ...]] = {
     "rope.scaling.type": ("none",),
     "rope.scaling.factor": (0.0, 1.0),
@@ -52,7 +52,7 @@ IDLE: dict[str, tuple[Any, ...]] = {
     "expert_used_count": (0,),
     "logit_scale": (1.0,),
 }
-# Of Llama 3.1 and after; a file holds what they make of the frequencies, not the numbers
+# RoPE scaling of Llama 3.1 and later; a GGUF file stores the resulting factors, not these numbers
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 ROPE_FREQS = "rope_freqs.weight"
 LAYER = re.compile(r"blk\.(\d+)\.(.+)\.(weight|bias)")
@@ -67,7 +67,7 @@ IN_A_LAYER = {
         *("ffn_norm", "ffn_gate", "ffn_up", "ffn_down"),
     ),
 }
-# What a state dict of transformers calls what a GGUF file may hold beside a plain llama's weights
+# Optional weights beyond a plain Llama's: name in the GGUF file to name in transformers' state dict
 SOMETIMES = {
     "attn_q.bias": "self_attn.q_proj.bias",
     "attn_k.bias": "self_attn.k_proj.bias",
@@ -80,7 +80,7 @@ SOMETIMES = {
 
 @dataclass(frozen=True)
 class GgufHead:
-    """Settings and the names of the tensors of a GGUF file."""
+    """Header of a GGUF file: its settings, tensor names and rotary frequency factors."""
 
     path: str
     architecture: str
@@ -89,10 +89,10 @@ class GgufHead:
     rope_freqs: Tensor | None
 
     def refine(self, config: "PretrainedConfig") -> None:
-        """Put into a config what transformers left out of it.
+        """Add to a config the settings that transformers left out.
 
         Raises:
-            PretrainedError: The file asks for something that no config here can say.
+            PretrainedError: The file has a setting that our configs cannot express.
         """
         if self.settings.get("split.count", 1) > 1:
             raise PretrainedError(
@@ -116,7 +116,7 @@ class GgufHead:
         return name in READ or name in WIDTHS or value in IDLE.get(name, ())
 
     def _refine_width(self, config: "PretrainedConfig") -> None:
-        """The width of a head, which transformers takes from elsewhere."""
+        """Set the width of a head, which transformers takes from other settings."""
         widths = {
             name: self.settings[f"{self.architecture}.{name}"]
             for name in WIDTHS
@@ -137,7 +137,7 @@ class GgufHead:
             )
 
     def _refine_rope(self, config: "PretrainedConfig") -> None:
-        """Factors of the rotary frequencies, as Llama 3.1 and after have them."""
+        """Set the scaling of the rotary frequencies used by Llama 3.1 and later."""
         factors = self.rope_freqs
         if factors is None or bool((factors == 1).all()):
             return
@@ -152,20 +152,20 @@ class GgufHead:
         config.rope_parameters = rope | scaling | {"rope_type": "llama3"}
 
     def check_read(self, names: frozenset[str]) -> None:
-        """Refuse tensors that transformers dropped.
+        """Refuse a file from which transformers dropped tensors.
 
         Args:
-            names: Of the state dict that it made of the file.
+            names: Names in the state dict that transformers read from the file.
 
         Raises:
-            PretrainedError: There are some.
+            PretrainedError: At least one tensor was dropped.
         """
         unread = [t for t in sorted(self.tensors - {ROPE_FREQS}) if not self._has_place(t, names)]
         if unread:
             raise PretrainedError(f"{self.path} holds weights without a place: {listed(unread)}")
 
     def _has_place(self, tensor: str, names: frozenset[str]) -> bool:
-        """Whether transformers reads a tensor."""
+        """Return whether transformers reads a tensor."""
         like = "gpt2" if self.architecture == "gpt2" else "llama"
         found = LAYER.fullmatch(tensor)
         if found is None:
@@ -178,7 +178,7 @@ class GgufHead:
 
 
 def read_head(path: Path) -> GgufHead:
-    """The head of a GGUF file."""
+    """Read the header of a GGUF file."""
     from gguf import GGUFReader
 
     reader = GGUFReader(path)
@@ -202,8 +202,8 @@ def read_head(path: Path) -> GgufHead:
 
 
 def _llama3_factors(n: int, base: float, scaling: Mapping[str, float]) -> Tensor:
-    """By how much Llama 3.1 divides each rotary frequency, [d_head / 2]."""
-    lengths = 2 * math.pi * base ** (torch.arange(n) / n)  # of a turn, in tokens
+    """Return the factor by which Llama 3.1 divides each rotary frequency, [d_head / 2]."""
+    lengths = 2 * math.pi * base ** (torch.arange(n) / n)  # wavelengths, in tokens
     turns = scaling["original_max_position_embeddings"] / lengths
     low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
     share = ((turns - low) / (high - low)).clamp(0, 1)

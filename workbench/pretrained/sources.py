@@ -1,4 +1,4 @@
-"""Where a pretrained model lies: a repository of the Hub, a folder, or a GGUF file in either."""
+"""Sources of pretrained models: a repository on the Hub, a folder, or a GGUF file in either."""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "voc
 
 @dataclass(frozen=True)
 class Source:
-    """What transformers is asked to load."""
+    """Location of a pretrained model, which transformers loads."""
 
     name: str  # a folder or a name on the Hub
     gguf_file: str | None
@@ -35,10 +35,10 @@ class Source:
         return self.name if self.gguf_file is None else f"{self.name}/{self.gguf_file}"
 
     def config(self) -> "PretrainedConfig":
-        """The model's config, as transformers reads it.
+        """Return the model's config, as transformers reads it.
 
         Raises:
-            PretrainedError: There is none, or it is broken.
+            PretrainedError: The config is missing or broken.
         """
         from transformers import AutoConfig
 
@@ -50,7 +50,7 @@ class Source:
 
     @cached_property
     def head(self) -> GgufHead:
-        """What the GGUF file says beside what transformers reads of it."""
+        """Header of the GGUF file, including the settings that transformers does not read."""
         from transformers.utils import cached_file
 
         assert self.gguf_file is not None
@@ -58,7 +58,7 @@ class Source:
         return read_head(Path(str(path)))
 
     def weights(self, config: "PretrainedConfig", dtype: torch.dtype) -> dict[str, Tensor]:
-        """The state dict of transformers' model; no other copy of it stays.
+        """Return the state dict of transformers' model, without keeping another copy.
 
         Raises:
             PretrainedError: Weights are missing, left over or broken.
@@ -85,7 +85,7 @@ class Source:
         weights = {name: tensor.detach() for name, tensor in model.state_dict().items()}
         if self.gguf_file is not None:
             self.head.check_read(frozenset(weights))
-        # By what the file holds: transformers keeps a head of its own though the config ties it
+        # Compare the tensors: transformers may keep a separate head even though the config ties it
         if torch.equal(weights["lm_head.weight"], model.get_input_embeddings().weight):
             del weights["lm_head.weight"]
         not_finite = [name for name, tensor in weights.items() if not tensor.isfinite().all()]
@@ -96,10 +96,10 @@ class Source:
         return weights
 
     def vocabulary(self, size: int) -> PretrainedVocabulary | None:
-        """The tokenizer, for an embedding of `size` rows; None if the source has none.
+        """Return the tokenizer for an embedding of `size` rows; None if the source has none.
 
         Raises:
-            PretrainedError: It is broken.
+            PretrainedError: The tokenizer is broken.
         """
         from transformers import AutoTokenizer
 
@@ -119,7 +119,7 @@ class Source:
 
     @contextmanager
     def _reading(self, what: str) -> Iterator[None]:
-        """Say in one sentence what went wrong in another library, whatever it raised."""
+        """Turn any exception of another library into a PretrainedError with a one-line message."""
         try:
             yield
         except PretrainedError:
@@ -138,11 +138,11 @@ class Source:
 
 
 def find_file(source: str, gguf_file: str | None = None) -> Source:
-    """What a name stands for: a file or a folder if there is one, else a name on the Hub.
+    """Resolve a name to a file or folder if it exists, otherwise to a name on the Hub.
 
     Raises:
-        PretrainedError: There is nothing of that name here, and none of the Hub's looks like it;
-            or the folder does not hold a model, or several.
+        PretrainedError: There is no such file or folder, and it does not look like a Hub name; or
+            the folder holds no model or several.
     """
     path = Path(source).expanduser()
     if path.is_file():
@@ -163,10 +163,10 @@ def find_file(source: str, gguf_file: str | None = None) -> Source:
 
 
 def find_tokenizer(source: str) -> Source:
-    """As `find`, for a tokenizer alone: its folder need not hold a model.
+    """Resolve a name as `find_file` does, but for a tokenizer: its folder need not hold a model.
 
     Raises:
-        PretrainedError: There is nothing of that name here, and none of the Hub's looks like it.
+        PretrainedError: There is no such file or folder, and it does not look like a Hub name.
     """
     folder = Path(source).expanduser()
     if folder.is_dir() and any((folder / name).exists() for name in TOKENIZERS):
@@ -175,7 +175,7 @@ def find_tokenizer(source: str) -> Source:
 
 
 def _gguf_in(folder: Path, wanted: str | None) -> str | None:
-    """The GGUF file of a folder to read, or None where it holds a model in transformers' files."""
+    """Return the GGUF file of a folder; None if it holds a model in transformers' own format."""
     there = sorted(path.name for path in folder.glob("*.gguf"))
     if wanted is not None:
         if wanted not in there:

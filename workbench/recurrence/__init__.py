@@ -1,1 +1,1 @@
-"""What happens between two loops: one small class for each way of going on."""
+"""Recurrences: one small class for each way to pass a state to the next loop or thought."""

@@ -1,6 +1,6 @@
-"""AGCLR's recurrence (arXiv 2606.07720, equations 1-4): a memory beside the thoughts, three gates.
+"""AGCLR's recurrence (arXiv 2606.07720, equations 1-4): a memory beside the thoughts, with 3 gates.
 
-ĥ = LN(h);  r, f, w = σ(W ĥ + b);  h' = (1 − f)·h + r·c;  c ← LN(c + w·h'), c = 0 at first
+ĥ = LN(h);  r, f, w = σ(W ĥ + b);  h' = (1 − f)·h + r·c;  c ← LN(c + w·h'), initially c = 0
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,21 +14,21 @@ from torch import Tensor, nn
 from workbench.hooks import HookPoint
 from workbench.recurrence.feedback import ThoughtRecurrence
 
-# Biases of read, forget and write at the start, as published for each data set
+# Initial biases of the read, forget and write gates, as published for each data set
 BIASES: Mapping[str, tuple[float, float, float]] = {
     "gsm8k": (-0.28, -1.0, -1.5),  # σ: .43, .27, .18
     "hotpotqa": (-0.28, -1.0, -1.5),
     "prosqa": (-0.28, -1.5, -0.28),  # σ: .43, .18, .43
 }
 Gate = Literal["read", "forget", "write"]
-SHUT = -10.0  # a bias that all but shuts a gate: the paper's knock-out, σ(−10) = 4.5e−5
+SHUT = -10.0  # a bias that almost closes a gate: the paper's knock-out, σ(−10) = 4.5e−5
 
 
 class StreamGate(nn.Module):
-    """σ(ĥ W + b), a share for each channel. W starts at zero, so that the share is σ(b).
+    """A gate σ(ĥ W + b) per channel. W starts at zero, so that the gate starts at σ(b).
 
-    hook_pre   logits of the share  [batch d_model]
-    hook_post  the share, in (0, 1) [batch d_model]
+    hook_pre   logits of the gate        [batch d_model]
+    hook_post  the gate value, in (0, 1) [batch d_model]
     """
 
     def __init__(self, d_model: int, bias: float) -> None:
@@ -39,7 +39,7 @@ class StreamGate(nn.Module):
         self.hook_post = HookPoint()
 
     def fix(self) -> None:
-        """Keep weight and bias as they are, whatever is trained."""
+        """Exclude weight and bias from training."""
         self.requires_grad_(False)
 
     def forward(self, normed: Float[Tensor, "batch d_model"]) -> Float[Tensor, "batch d_model"]:
@@ -47,7 +47,7 @@ class StreamGate(nn.Module):
 
 
 class StreamNorm(nn.Module):
-    """LayerNorm with gain and bias, without places of its own."""
+    """LayerNorm with gain and bias, but without hooks."""
 
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
         super().__init__()
@@ -60,15 +60,16 @@ class StreamNorm(nn.Module):
 
 
 class ConceptStream(ThoughtRecurrence):
-    """A gated memory of d_model channels, one for each sequence, changed at every thought.
+    """A gated memory (stream) of d_model channels per sequence, updated at every thought.
 
-    Forget 1 erases the state, h' = r·c; read 0 and forget 0 leave it as CoCoNuT does, bit for bit;
-    write 0 keeps new things out of the stream, whose norm still acts. With `memory="reset"` every
-    thought begins with an empty stream: the same parameters, nothing remembered. Gates named in
-    `shut` are removed as published: weight 0 and bias −10, neither of which is trained.
+    A forget gate of 1 erases the state: h' = r·c. With read and forget gates of 0 the state is
+    bitwise equal to CoCoNuT's. With a write gate of 0 nothing new enters the stream, but its norm
+    is still applied. With `memory="reset"` every thought starts with an empty stream: the
+    parameters are the same, but nothing is remembered. Gates named in `shut` are removed as
+    published: weight 0 and bias −10, both untrained.
 
-    read.*, forget.*, write.*  the gates' shares, before and after the σ  [batch d_model]
-    hook_stream                c after the thought                        [batch d_model]
+    read.*, forget.*, write.*  the gates, before and after the σ  [batch d_model]
+    hook_stream                c after the thought                [batch d_model]
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Recurrences with a discrete channel: what a loop says is embedded and handed to the next."""
+"""Recurrences with a discrete channel: a loop's output is decoded, embedded and passed on."""
 
 from typing import ClassVar
 
@@ -13,12 +13,12 @@ from workbench.recurrence.phi import Phi
 
 
 class MixDecoded(Recurrence):
-    """DiscoLoop: next state = H + α·RMSNorm(Φ(H)), the norm without a gain.
+    """DiscoLoop's recurrence: next state = H + α·RMSNorm(Φ(H)), where RMSNorm has no gain.
 
-    RMSNorm gives Φ the norm √d_model whatever the embeddings' size; with embeddings of standard
-    deviation 1 that is an embedding's own norm, and α = 1 adds the decoded token at full size.
+    RMSNorm gives Φ the norm √d_model for embeddings of any size. Embeddings of standard deviation 1
+    have that norm themselves, so that α = 1 adds the decoded token at full size.
 
-    hook_decoded              Φ(H)                  [batch pos d_model], between loops
+    hook_decoded              Φ(H)                       [batch pos d_model], between loops
     gate.hook_pre, hook_post  α before and after the σ   [batch pos 1], between loops
     """
 
@@ -45,9 +45,9 @@ class MixDecoded(Recurrence):
 
 
 class Reembed(Recurrence):
-    """PonderLM: the next loop starts from the input plus Φ(H), or from Φ(H) alone.
+    """PonderLM's recurrence: the next loop starts from the input plus Φ(H), or from Φ(H) alone.
 
-    The continuous state itself is dropped; positions are applied again either way.
+    The continuous state is discarded; position embeddings are added again in both cases.
 
     hook_decoded  Φ(H)  [batch pos d_model], between loops
     """

@@ -1,4 +1,4 @@
-"""What all thought recurrences share: the places where a state becomes the next input."""
+"""The interface of thought recurrences: how a state becomes the next input."""
 
 from abc import ABC, abstractmethod
 
@@ -10,10 +10,10 @@ from workbench.hooks import HookPoint
 
 
 class ThoughtRecurrence(nn.Module, ABC):
-    """How the last state of a pass becomes the thought that the next pass begins with.
+    """Base class of thought recurrences: a pass's last state becomes the next pass's first input.
 
-    hook_state_pre  the last layer's state, after the final norm  [batch d_model], once a thought
-    hook_thought    what fills the thought's place                [batch d_model], once a thought
+    hook_state_pre  the last layer's state, after the final norm  [batch d_model], once per thought
+    hook_thought    the thought, used as the next input           [batch d_model], once per thought
     """
 
     def __init__(self) -> None:
@@ -25,23 +25,26 @@ class ThoughtRecurrence(nn.Module, ABC):
     def forward(
         self, state: Float[Tensor, "batch d_model"], stream: Float[Tensor, "batch d_model"]
     ) -> tuple[Float[Tensor, "batch d_model"], Float[Tensor, "batch d_model"]]:
-        """The thought, and what is kept beside the sequence for the next one.
+        """Return the thought, and the stream that is carried to the next thought.
 
         Args:
-            state: Of the position before the thought's.
-            stream: What the thought before left; zeros for the first.
+            state: The state at the position before the thought.
+            stream: The stream from the previous thought; zeros for the first thought.
         """
 
     def flops(self, n_thoughts: int) -> float:
         """Count the recurrence's own operations for one sequence.
 
-        By default every map `W_*` of its own is applied once a thought: 2 operations a weight.
+        By default each of its weights `W_*` is applied once per thought: 2 operations per weight.
         """
         return 2.0 * weights_in_products(self) * n_thoughts
 
 
 class Feedback(ThoughtRecurrence):
-    """The state is the next input (CoCoNuT, arXiv 2412.06769, section 3); nothing else is kept."""
+    """CoCoNuT's recurrence (arXiv 2412.06769, section 3): the state is the next input.
+
+    The stream is passed through unchanged.
+    """
 
     def forward(
         self, state: Float[Tensor, "batch d_model"], stream: Float[Tensor, "batch d_model"]

@@ -1,4 +1,4 @@
-"""Gates between loops: what share of something is let through."""
+"""Gates between loops, which scale what is passed on."""
 
 import torch
 from jaxtyping import Float
@@ -8,9 +8,9 @@ from workbench.hooks import HookPoint
 
 
 class FixedGate(nn.Module):
-    """One number for every position and loop.
+    """A constant gate, the same for all positions and loops.
 
-    hook_post  that number, spread over the positions  [batch pos 1]
+    hook_post  the constant, expanded to all positions  [batch pos 1]
     """
 
     def __init__(self, share: float) -> None:
@@ -23,12 +23,12 @@ class FixedGate(nn.Module):
 
 
 class LearnedGate(nn.Module):
-    """σ(⟨w, Φ⟩ + b) at each position: d_model + 1 parameters (DiscoLoop, learned gate).
+    """A gate σ(⟨w, Φ⟩ + b) per position, with d_model + 1 parameters (DiscoLoop, learned gate).
 
-    w starts at zero, so that every position starts with σ(b).
+    w starts at zero, so that the gate starts at σ(b) for every position.
 
-    hook_pre   logits of the share     [batch pos 1]
-    hook_post  the share, in (0, 1)    [batch pos 1]
+    hook_pre   logits of the gate         [batch pos 1]
+    hook_post  the gate value, in (0, 1)  [batch pos 1]
     """
 
     def __init__(self, d_model: int, bias: float) -> None:

@@ -14,12 +14,12 @@ PONDER = "recurrence.halt.hook_ponder"
 
 
 class Halt(nn.Module):
-    """σ(⟨w, h⟩ + b): how likely a position is to stop after this loop; w starts at zero.
+    """The halting probability σ(⟨w, h⟩ + b) of a position after a loop; w starts at zero.
 
-    hook_pre     logits of stopping                                         [batch pos 1]
-    hook_post    probability of stopping                                    [batch pos 1]
-    hook_weight  what this loop's state counts in what the loop says        [batch pos 1]
-    hook_ponder  N + R: loops run, and what the loops before the last left  [batch pos 1]
+    hook_pre     logits of halting                                          [batch pos 1]
+    hook_post    probability of halting                                     [batch pos 1]
+    hook_weight  weight of this loop's state in the loop's output           [batch pos 1]
+    hook_ponder  ponder cost N + R: loops run, plus the remainder           [batch pos 1]
     """
 
     def __init__(self, d_model: int, bias: float) -> None:
@@ -37,14 +37,14 @@ class Halt(nn.Module):
 
 
 class AdaptiveHalting(LoopEmbedded):
-    """Each position stops by itself; what a loop says is the weighted mean of the states so far.
+    """Each position halts on its own; a loop's output is the weighted mean of the states so far.
 
-    A position runs until its probabilities add up to 1 − ε. Loop n counts with its probability, the
-    last one with the remainder R, what the others leave of 1. What loop r says is the mean as it
-    would be if r were the last: a longer run has the same records. A position that has stopped
-    keeps its state and its mean.
+    A position runs until its probabilities add up to 1 − ε. Each loop's state is weighted with its
+    halting probability, and the last one with the remainder R: 1 minus the sum of the others. The
+    output of loop r is the mean as if r were the last loop, so that a longer run has the same
+    records. A position that has halted keeps its state and its mean.
 
-    hook_state  the states themselves, before they are averaged  [batch pos d_model], once a loop
+    hook_state  the states before averaging  [batch pos d_model], once per loop
     """
 
     state_is_all: ClassVar[bool] = False
@@ -74,7 +74,7 @@ class AdaptiveHalting(LoopEmbedded):
         probability = self.halt(state)
         left = 1 - memory["spent"]
         remainder = torch.where(going, left, memory["remainder"])
-        # As if this loop were the last: whatever is left counts here
+        # As if this loop were the last: it gets all the remaining weight
         said = memory["mean"] + self.halt.hook_weight(torch.where(going, left, zero)) * state
         stops = memory["spent"] + probability > 1 - self.eps
         weight = torch.where(going, torch.where(stops, left, probability), zero)

@@ -1,7 +1,7 @@
-"""Φ: decode a state into a distribution over tokens and embed that distribution again.
+"""Φ: decode a state to a distribution over tokens, and embed that distribution.
 
-Φ(h) = Σ_v softmax(W h / τ)_v W[v], DiscoLoop (arXiv 2607.00341), section on the soft channel. W h
-passes through the final norm here, as in the readout; the paper leaves that open.
+Φ(h) = Σ_v softmax(W h / τ)_v W[v], DiscoLoop (arXiv 2607.00341), section on the soft channel. Here
+the logits W h are computed after the final norm, as in the readout; the paper does not specify it.
 """
 
 from typing import Literal
@@ -17,11 +17,11 @@ Decoding = Literal["soft", "hard", "straight_through"]
 
 
 class Phi(nn.Module):
-    """Soft, hard or straight-through decoding, over all tokens or the `top_k` likeliest.
+    """Soft, hard or straight-through decoding, over all tokens or the `top_k` most likely.
 
     soft              the mean embedding under the distribution
-    hard              the likeliest token's embedding; no gradient reaches the state
-    straight_through  hard on the way forward, soft on the way back
+    hard              the embedding of the most likely token; no gradient reaches the state
+    straight_through  hard in the forward pass, soft in the backward pass
     """
 
     def __init__(self, decoding: Decoding, tau: float, top_k: int | None) -> None:
@@ -45,13 +45,13 @@ class Phi(nn.Module):
     def flops(self, n_embed: int) -> float:
         """Count the operations of decoding one token.
 
-        A product with W_U, and a second one with W_E where the mean is over all tokens.
+        One product with W_U, and a second one with W_E if the mean is over all tokens.
         """
         looks_up = self.decoding == "hard" or self.top_k is not None
         return 2.0 * n_embed * (1 if looks_up else 2)
 
     def _weights(self, logits: Float[Tensor, "*axes token"]) -> Float[Tensor, "*axes token"]:
-        # τ = 1 is spared a pass over [batch pos d_vocab] each way
+        # With τ = 1, skip one operation on [batch pos d_vocab], forward and backward
         soft = (logits if self.tau == 1 else logits / self.tau).softmax(-1)
         if self.decoding == "soft":
             return soft

@@ -1,4 +1,4 @@
-"""VCoT's recurrence: a loop embedding on the way in, an identity-biased gate on the way out.
+"""VCoT's recurrence: a loop embedding before the blocks, an identity-biased gate after them.
 
 Thinking Deeper, Not Longer (arXiv 2603.21676), section 3.1:
 h_in = h + e[loop];  new = blocks(h_in);  z = σ(W [new; h] + b);  h ← z·new + (1 − z)·h
@@ -17,10 +17,10 @@ Beyond = Literal["own", "last", "zero"]
 
 
 class LoopEmbed(nn.Module):
-    """A learned vector for each loop, standard deviation 1 at the start.
+    """A learned vector per loop, with initial standard deviation 1.
 
-    Loops beyond the first `trained` were never trained. What they add is `beyond`: their own row
-    of the table, as it was drawn (the paper's rule); the last trained row; or nothing.
+    Only the first `trained` loops were trained. `beyond` sets what later loops add: their own row
+    of the table, at its initial value (the paper's rule); the last trained row; or nothing.
     """
 
     def __init__(self, d_model: int, max_loops: int, trained: int | None, beyond: Beyond) -> None:
@@ -37,12 +37,12 @@ class LoopEmbed(nn.Module):
 
 
 class UpdateGate(nn.Module):
-    """σ(W [new; old] + b), a share for each channel; b starts low, so that most is kept.
+    """A gate σ(W [new; old] + b) per channel; b starts low, so that most of the old state is kept.
 
-    W starts with standard deviation 1/√(3·2·d_model), as torch's own linear maps do.
+    W starts with standard deviation 1/√(3·2·d_model), as in torch's `nn.Linear`.
 
-    hook_pre   logits of the share of the new  [batch pos d_model]
-    hook_post  the share, in (0, 1)            [batch pos d_model]
+    hook_pre   logits of the new state's share  [batch pos d_model]
+    hook_post  the share, in (0, 1)             [batch pos d_model]
     """
 
     def __init__(self, d_model: int, bias: float) -> None:
@@ -60,9 +60,9 @@ class UpdateGate(nn.Module):
 
 
 class LoopEmbedded(Continue):
-    """Adds a learned vector for each loop to what the blocks start from.
+    """A recurrence that adds a learned vector per loop to the blocks' input.
 
-    hook_loop_embed  the vector that the loop adds  [batch pos d_model], once a loop
+    hook_loop_embed  the vector that the loop adds  [batch pos d_model], once per loop
     """
 
     has_loop_embedding: ClassVar[bool] = True
@@ -84,17 +84,17 @@ class LoopEmbedded(Continue):
         return self.loop_embed(loop)
 
     def flops(self, n_loops: int | float, n_embed: int) -> float:
-        # Rows of the table are looked up and added; they enter no product
+        # Rows of the table are looked up and added, without a matrix product
         return super().flops(n_loops, n_embed) - 2.0 * n_loops * self.loop_embed.W_loop.numel()
 
 
 class GatedUpdate(LoopEmbedded):
-    """A loop replaces a share of each channel; the gate is its last act, so it fires K times.
+    """A recurrence whose gate replaces a share of each channel at the end of each of the K loops.
 
-    The state that the gate keeps is what the blocks started from, without the loop embedding, so
-    that an edit of `hook_state_pre` changes both.
+    The old state is the blocks' input without the loop embedding, so that an edit of
+    `hook_state_pre` changes both the blocks' input and the old state.
 
-    gate.hook_pre, gate.hook_post  the share of the new, before and after the σ
+    gate.hook_pre, gate.hook_post  the new state's share, before and after the σ
     """
 
     has_gate: ClassVar[bool] = True

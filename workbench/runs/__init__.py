@@ -1,4 +1,4 @@
-"""A run is a folder: recipe, history, weights of many steps, card. No pickles.
+"""Runs: folders with a recipe, a history, the weights of many steps and a card; no pickles.
 
 recipe.yaml · history.jsonl · model.safetensors · steps/{step}.safetensors · card.md · resume/
 """
@@ -24,15 +24,15 @@ from workbench.tasks.worded.curriculum import chosen_step
 
 SHIPPED = Path(__file__).parents[2] / "checkpoints"
 
-STRANGER = "uploaded"  # a file in the folder of a run that somebody else gave
+STRANGER = "uploaded"  # marker file in the folder of a run that was uploaded
 PRECISIONS = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float64"}
-LONGEST_NAME = 1_000  # characters of a path that is looked for
+LONGEST_NAME = 1_000  # characters; a longer string is not tried as a path
 
 
 class Run:
     """One trained model with its task and the record of its training.
 
-    `name` is that of the folder, or `hub:owner/name`; `recipe.name` that of the recipe.
+    `name` is the name of the folder, or `hub:owner/name`; `recipe.name` is that of the recipe.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Run:
     ) -> None:
         self.path = path
         self.device = device
-        # The folder's own; one recipe may have made several runs. A link to a folder has a name too
+        # Not the recipe's name: one recipe may have made several runs. A symlink keeps its own name
         self.name = name or os.path.basename(os.path.abspath(path))
         self.recipe: Recipe = load_recipe(path / "recipe.yaml")
 
@@ -49,7 +49,7 @@ class Run:
 
     @cached_property
     def task(self) -> Task:
-        """The task, with the run's own data; worded problems as its training left them."""
+        """The task with the run's data; worded problems are laid out as at the end of training."""
         if self.is_a_strangers:
             self._check_confined()
         task = task_from(self.recipe.task, self.recipe.seed)
@@ -58,13 +58,13 @@ class Run:
 
     @property
     def is_a_strangers(self) -> bool:
-        """Whether the run was uploaded or fetched, so that its recipe may name no files."""
+        """Whether the run was uploaded or fetched, so that its recipe must not name files."""
         return self.name.startswith("hub:") or (self.path / STRANGER).exists()
 
     def _check_confined(self) -> None:
-        """Refuse a stranger's recipe that names what lies outside the run's folder.
+        """Refuse a foreign recipe that names anything outside the run's folder.
 
-        `training.start_from` only says where its training began, and is not read.
+        `training.start_from` is allowed: it only records where training began and is not read.
         """
         task = self.recipe.task
         named = [key for key, value in task.items() if key.endswith("_file") and value]
@@ -79,17 +79,17 @@ class Run:
 
     @cached_property
     def model(self) -> LatentModel:
-        """The final model; of a run still in training, its latest saved step."""
+        """The final model, or that of the latest saved step while the run is still in training."""
         return self._load(self.weights_path())
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """All measurements so far, one for each step and split."""
+        """All measurements so far, one per measured step and split."""
         return read_history(self.path / "history.jsonl")
 
     @property
     def steps(self) -> list[int]:
-        """Steps whose weights are kept, in order."""
+        """Steps whose weights were saved, in ascending order."""
         return sorted(
             int(path.stem)
             for path in (self.path / "steps").glob("*.safetensors")
@@ -98,29 +98,31 @@ class Run:
 
     @property
     def is_finished(self) -> bool:
-        """Whether training has come to its end."""
+        """Whether training has finished."""
         return (self.path / "model.safetensors").exists()
 
     @property
     def final_step(self) -> int:
-        """The step of the final weights: the last one, or that which a curriculum's run chose."""
+        """The step of the final weights: the last one, or the one chosen under a curriculum."""
         chosen = None if self.recipe.training.curriculum is None else chosen_step(self.history)
         return self.recipe.training.steps if chosen is None else chosen
 
     @property
     def n_parameters(self) -> int | None:
-        """Numbers in the weights, read from the head of their file; None before there are any."""
+        """Parameter count, read from the safetensors header; None if no weights are saved yet."""
         final = self.path / "model.safetensors"
         steps = [self.path / "steps" / f"{step}.safetensors" for step in self.steps]
         found = next((path for path in (final, *reversed(steps)) if path.exists()), None)
         return None if found is None else count_numbers(found)
 
     def weights_path(self, step: int | None = None) -> Path:
-        """The file of a kept step's weights; of the final ones if no step is named.
+        """Return the file with the weights of a saved step; by default, the final weights.
+
+        While training is unfinished, the default is the latest saved step.
 
         Raises:
             FileError: There are no weights yet.
-            ConfigError: The weights of that step were not kept.
+            ConfigError: The weights of that step were not saved.
         """
         step = self.loaded_step(step)
         if step is None:
@@ -133,11 +135,14 @@ class Run:
         return self.path / "steps" / f"{step}.safetensors"
 
     def weights_hash(self, step: int | None = None) -> str:
-        """The first 16 hex digits of a SHA-256 over the tensors of a step, or of the final ones."""
+        """Return the first 16 hex digits of a SHA-256 over the tensors of a step.
+
+        The default step is that of `weights_path`.
+        """
         return kept_hash(self.weights_path(step))
 
     def precision(self, step: int | None = None) -> str:
-        """The number format that a step's weights are kept in, `bfloat16` for one."""
+        """Return the number format in which a step's weights are stored, such as `bfloat16`."""
         kinds = {
             PRECISIONS.get(kind, kind) for kind in read_dtypes(self.weights_path(step)).values()
         }
@@ -145,7 +150,7 @@ class Run:
 
     @property
     def trained_loops(self) -> int:
-        """The most loops that a batch of its training ran; 1 of a model without recurrence."""
+        """The largest number of loops in training; 1 for a model without recurrence."""
         loops = self.recipe.training.loops
         if isinstance(loops, list):
             return int(loops[1])
@@ -153,16 +158,16 @@ class Run:
         return int(getattr(cfg, "n_loops", 1))
 
     def loaded_step(self, step: int | None) -> int | None:
-        """The step whose weights one gets by asking for `step`; None for the final ones."""
+        """Return the step whose weights are loaded for `step`; None for the final weights."""
         if step is None and not self.is_finished and self.steps:
             return self.steps[-1]
         return step
 
     def model_at(self, step: int) -> LatentModel:
-        """The model as it was after `step` steps.
+        """Return the model as it was after `step` steps.
 
         Raises:
-            ConfigError: The weights of that step were not kept.
+            ConfigError: The weights of that step were not saved.
         """
         return self._load(self.weights_path(step))
 
@@ -191,7 +196,7 @@ class Run:
 
 
 def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path) -> None:
-    """Put weights into a model, or name what does not fit.
+    """Load weights into a model, or name the tensors that do not fit.
 
     Raises:
         FileError: A tensor is missing, unexpected, of another shape or not finite.
@@ -204,7 +209,7 @@ def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path)
 
 
 def check_fits(model: torch.nn.Module, shapes: Mapping[str, torch.Size], path: Path | str) -> None:
-    """Refuse weights of these names and shapes if they are not the model's.
+    """Refuse weights whose names or shapes differ from the model's.
 
     Raises:
         FileError: A tensor is missing, unexpected or of another shape.
@@ -223,13 +228,13 @@ def check_fits(model: torch.nn.Module, shapes: Mapping[str, torch.Size], path: P
 
 
 def run_roots() -> list[Path]:
-    """Folders that are searched for runs, the first one first."""
+    """Return the folders that are searched for runs, in order of precedence."""
     named = os.environ.get("WORKBENCH_RUNS")
     return [Path("runs"), *([Path(named)] if named else []), SHIPPED]
 
 
 def where_runs_are() -> str:
-    """Where runs are searched for, in a sentence; and how to get some where none ship."""
+    """Describe where runs are searched for, and how to get some if none are shipped."""
     looked = f"looked in {', '.join(map(str, run_roots()))}"
     if SHIPPED.is_dir():
         return looked
@@ -240,7 +245,7 @@ def where_runs_are() -> str:
 
 
 def run_folders() -> dict[str, Path]:
-    """All runs by name, of equal names the one that is found first; see `run_roots`."""
+    """Return all runs by name; for equal names, the first root wins (see `run_roots`)."""
     found: dict[str, Path] = {}
     for root in reversed(run_roots()):
         for recipe in sorted(root.glob("*/recipe.yaml")):
@@ -249,7 +254,7 @@ def run_folders() -> dict[str, Path]:
 
 
 def load_run(path_or_name: str | Path, device: str | torch.device = "cpu") -> Run:
-    """A run by its folder, its name, or `hub:owner/name`.
+    """Load a run by its folder, its name, or `hub:owner/name`.
 
     Raises:
         FileError: There is no such run.
@@ -265,13 +270,13 @@ def load_run(path_or_name: str | Path, device: str | torch.device = "cpu") -> Ru
         return Run(known[text], device)
     if len(text) < LONGEST_NAME and path.is_dir():
         raise FileError(f"{path} is no run: it lacks recipe.yaml")
-    # Where nothing ships, the name may well be right
+    # If no runs are shipped, the name may well be right
     reason = nearest(text, known) if known and SHIPPED.is_dir() else where_runs_are()
     raise FileError(f"no run {text!r:.200}; {reason}")
 
 
 def _from_hub(repo_id: str) -> Path:
-    """The local copy of a run on the Hub; nothing but files of a run is fetched."""
+    """Download a run from the Hub and return its folder; only files of a run are fetched."""
     from huggingface_hub import snapshot_download
 
     kinds = ["*.yaml", "*.jsonl", "*.safetensors", "*.md"]

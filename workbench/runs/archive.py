@@ -1,10 +1,10 @@
-"""A run as a zip, as one is given it: checked before anything in it is opened.
+"""Runs uploaded as a zip, checked before their weights are loaded.
 
     mine.zip
         recipe.yaml · history.jsonl · model.safetensors · card.md · steps/{step}.safetensors
 
-with or without one folder around them. Anything else is refused by name, and so is whatever does
-not fit: sizes first, then the recipe, then the shapes of all weights by the heads of their files.
+The files may lie in one enclosing folder. Any other file is refused by name. The checks are, in
+this order: sizes, the recipe, and the shapes of all weights (read from the safetensors headers).
 """
 
 import lzma
@@ -31,32 +31,32 @@ LAYOUT = re.compile(
 NEEDED = "recipe.yaml"
 MOST_FILES = 2_000
 MOST_BYTES = 1_000_000_000  # of all files, unpacked
-MOST_TENSORS = 100_000  # of one file of weights
-# What zipfile raises, documented or not, of a broken archive
+MOST_TENSORS = 100_000  # in one file of weights
+# Exceptions that zipfile raises for a broken archive, documented or not
 BROKEN = (
     *(BadZipFile, NotImplementedError, EOFError, zlib.error, lzma.LZMAError),
     *(ValueError, OSError, RuntimeError, struct.error),
 )
-DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32")  # of weights; others are no numbers of ours
-NEEDED_OF_A_LINE = ("epoch", "stage", "loss", "seconds")  # beside what every history has
+DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32")  # of weights; our models use no others
+NEEDED_OF_A_LINE = ("epoch", "stage", "loss", "seconds")  # beyond what every history needs
 NAME = re.compile(r"\w[\w.-]*")
 
 
 def unpack_run(archive: BytesIO | Path, root: Path, name: str) -> Path:
-    """Put a zipped run below `root`; nothing is left there unless all of it is right.
+    """Unpack a zipped run into `root`; nothing is left there unless every check passes.
 
     Args:
         archive: A zip file.
-        root: Where runs lie, `runs/` for one; made if there is none.
-        name: What the run's folder is to be called.
+        root: The folder of runs, such as `runs/`; created if it does not exist.
+        name: Name of the run's folder.
 
     Returns:
         The run's folder.
 
     Raises:
-        FileError: The archive is no zip, holds what is no part of a run or is too large, or its
-            weights do not fit its recipe; or there is a run of that name.
-        ConfigError: The recipe says something wrong.
+        FileError: The archive is not a zip, holds a file that is not part of a run or is too large;
+            its weights do not fit its recipe; or a run of that name exists.
+        ConfigError: The recipe is invalid.
     """
     if not NAME.fullmatch(name):
         raise FileError(f"a run cannot be called {name!r}; use letters, digits, '.', '-' and '_'")
@@ -64,7 +64,7 @@ def unpack_run(archive: BytesIO | Path, root: Path, name: str) -> Path:
     if target.exists():
         raise FileError(f"{target} is there already; choose another name")
     root.mkdir(parents=True, exist_ok=True)
-    # A folder in a folder, so that nobody finds a run there that is still being looked at
+    # Unpack one level deeper, so that a search for runs does not find one still being checked
     with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=root) as folder:
         unpacked = Path(folder) / "run" / name
         try:
@@ -81,11 +81,11 @@ def unpack_run(archive: BytesIO | Path, root: Path, name: str) -> Path:
 
 
 def files_of(archive: ZipFile) -> dict[str, ZipInfo]:
-    """The entries that are files of a run, by their path in the run's folder.
+    """Return the entries of an archive by their path in the run's folder.
 
     Raises:
-        FileError: An entry is no part of a run, stands twice or is encrypted; there are too many or
-            they are too large; or there is no recipe.
+        FileError: An entry is not part of a run, is a duplicate or is encrypted; there are too many
+            entries or they are too large; or there is no recipe.
     """
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     if len(entries) > MOST_FILES or sum(entry.file_size for entry in entries) > MOST_BYTES:
@@ -115,9 +115,9 @@ def files_of(archive: ZipFile) -> dict[str, ZipInfo]:
 
 
 def check_run(folder: Path) -> None:
-    """Refuse a run whose recipe is wrong or whose weights do not fit it; no weights are loaded.
+    """Refuse a run with an invalid recipe or weights that do not fit it; no weights are loaded.
 
-    What costs least is looked at first, so that a small file cannot ask for much work.
+    The cheapest checks come first, so that a small file cannot cause much work.
     """
     run = Run(folder)
     if (card := folder / "card.md").exists():
@@ -135,7 +135,7 @@ def check_run(folder: Path) -> None:
 
 
 def _check_history(run: Run) -> None:
-    """Refuse measurements without the fields that figures draw."""
+    """Refuse measurements that lack the fields drawn in figures."""
     for number, record in enumerate(run.history, 1):
         for field in NEEDED_OF_A_LINE:
             if field not in record:
@@ -143,7 +143,7 @@ def _check_history(run: Run) -> None:
 
 
 def _check_size(run: Run, folder: Path) -> None:
-    """Refuse a shape of more layers than there are tensors, before any layer is made."""
+    """Refuse a config with more layers than there are tensors, before any layer is built."""
     cfg = model_config(run.recipe.model, f"recipe of {run.name}")
     n_layers = cfg.n_prelude + cfg.n_layers + cfg.n_coda
     for path in _weights(run):
@@ -169,7 +169,7 @@ def _extract(archive: ZipFile, files: Mapping[str, ZipInfo], folder: Path) -> No
     for path, entry in files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        # In pieces: an entry may inflate to far more than the size that it states
+        # Copy in chunks: an entry may inflate to far more than its stated size
         with archive.open(entry) as packed, target.open("wb") as plain:
             copyfileobj(packed, plain, 1 << 16)
 

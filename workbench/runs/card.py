@@ -1,4 +1,4 @@
-"""A run's card: what it is and what it measured, for people."""
+"""The card of a run: a readable summary of what it is and what was measured."""
 
 from pathlib import Path
 
@@ -36,19 +36,19 @@ def write_card(folder: Path, recipe: Recipe, task: Task, model: LatentModel) -> 
 
 
 def _purpose(recipe: Recipe) -> str:
-    """What the recipe is for, in its own words; what came of it stands in the table."""
+    """Return the recipe's own description of its purpose; the results are in the table."""
     return f"What the recipe is for: {recipe.about}\n\n" if recipe.about else ""
 
 
 def _left_out(task: Task) -> str:
-    """How many problems were too long, if any were."""
+    """Return a sentence on how many problems were too long, if any."""
     gone = task.left_out
     told = ", ".join(f"{n:,} of {split}" for split, n in gone.items() if n)
     return f" Left out as too long: {told} problems." if told else ""
 
 
 def _unsayable(task: Task) -> str:
-    """How many answers hold words that the vocabulary lacks, if any do."""
+    """Return a sentence on how many answers contain words missing from the vocabulary, if any."""
     counts = {split: task.unsayable(split) for split in task.split_names}
     told = ", ".join(f"{n:,} of {split}" for split, n in counts.items() if n)
     return (
@@ -59,7 +59,7 @@ def _unsayable(task: Task) -> str:
 
 
 def _when(chosen: int | None) -> str:
-    """Of which step the weights are."""
+    """Describe the step that the weights come from."""
     if chosen is None:
         return "the last step"
     return f"step {chosen:,}, the best of the last stage on valid, whose weights these are,"
@@ -69,6 +69,6 @@ def _row(record: dict[str, object], task: Task) -> str:
     split = str(record["split"])
     cells = [split, f"{record['accuracy']:.3f}"]
     for key in ("accuracy_by_loop", "bridge_probability_by_loop", "bridge_cosine_by_loop"):
-        values = record.get(key)  # of a model that thinks there is no such thing
+        values = record.get(key)  # models with thoughts have no such fields
         cells.append("; ".join(f"{v:.3f}" for v in values) if isinstance(values, list) else "–")
     return "| " + " | ".join([*cells, f"{task.majority_rate(split):.3f}"]) + " |"

@@ -1,4 +1,4 @@
-"""How often a run answers right: one plain object, the public contract of `evaluate --json`."""
+"""Accuracy of a run as one plain object, which is the public format of `evaluate --json`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,10 +23,10 @@ from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.scoring import Score
 from workbench.tasks.worded.task import FILE, WordedTask
 
-FAR = 10  # times its positions; up to there it is said which row has no room
-ROWS = 8_192  # rows that are run at once
-SHOWN = 10  # numbers that a line of text lists at most
-GUESSES = 3  # guesses without reasoning that a line of text lists at most, the best ones
+FAR = 10  # multiple of n_ctx; up to it, the error names the row that does not fit
+ROWS = 8_192  # rows per forward pass
+SHOWN = 10  # most numbers in a line of text
+GUESSES = 3  # most shortcuts in a line of text, the best ones
 
 
 def evaluate(
@@ -42,24 +42,24 @@ def evaluate(
     file: str | Path | None = None,
     n_loops: int | None = None,
 ) -> dict[str, Any]:
-    """Accuracy of a run on a split, after each loop or thought, with a 95 % interval.
+    """Compute the accuracy of a run on a split after each loop or thought, with a 95 % interval.
 
     Args:
         run: The run.
         step: A saved step; the final weights by default.
-        split: The split to answer; by default the one that the task is judged on.
-        loops: Loops to run; by default as many as it was trained with.
-        thoughts: Thoughts to think; by default as many as its training ended with.
-        edits: Interventions to make.
-        n: Rows to draw; the whole split by default.
-        seed: Of the draw.
-        file: Official questions to ask in place of a split: ProsQA's, GSM8K's or HotpotQA's, of a
-            run on such a task. ProsQA's are asked in the run's own words and wording.
-        n_loops: Another name of `loops`.
+        split: The split to answer; by default the task's test split.
+        loops: Number of loops; by default as many as in training.
+        thoughts: Number of thoughts; by default as many as at the end of training.
+        edits: Interventions to apply.
+        n: Number of rows to draw; by default the whole split.
+        seed: Seed of the draw.
+        file: A file of official questions to use instead of a split: ProsQA, GSM8K or HotpotQA, for
+            a run on that task. ProsQA questions are put in the run's own words and wording.
+        n_loops: Another name for `loops`.
 
     Raises:
         ConfigError: Step or split does not exist, or an option or edit does not fit the model.
-        ProblemError: The file or a row of it is not as it should be.
+        ProblemError: The file or one of its rows is malformed.
     """
     if seed < 0:
         raise ConfigError(f"--seed {seed} must be at least 0")
@@ -109,7 +109,7 @@ def by_loops(
     n: int | None,
     seed: int,
 ) -> dict[str, Any]:
-    """Of a model that loops: the answer read after each loop."""
+    """Evaluate a model that loops: its answer is read after each loop."""
     if n_loops is not None and n_loops < 1:
         raise ConfigError(f"--loops {n_loops} must be at least 1")
     check_loops(n_loops)
@@ -124,13 +124,13 @@ def by_loops(
 
 
 def check_loops(n_loops: int | None) -> None:
-    """Refuse a number of loops that nobody can have meant, before anything is drawn."""
+    """Refuse an absurdly large number of loops, before any rows are drawn."""
     if n_loops is not None and n_loops > MOST_LOOPS:
         raise ConfigError(f"--loops {n_loops:,} must be at most {MOST_LOOPS:,}")
 
 
 def check_thoughts(thoughts: int | None, model: ThoughtModel) -> None:
-    """Refuse a number of thoughts far beyond the model's positions, before any is laid out."""
+    """Refuse a number of thoughts far above the model's n_ctx, before any rows are laid out."""
     if thoughts is None:
         return
     if thoughts < 0:
@@ -140,7 +140,7 @@ def check_thoughts(thoughts: int | None, model: ThoughtModel) -> None:
 
 
 def _check_room(rows: WordedBatch, model: ThoughtModel) -> None:
-    """Refuse rows that do not fit when all thoughts are thought, before the first is answered."""
+    """Refuse rows that exceed n_ctx with all thoughts, before the model runs."""
     row = int(rows.length.argmax())
     if int(rows.length[row]) > model.cfg.n_ctx:
         raise ConfigError(
@@ -158,7 +158,7 @@ def by_thoughts(
     n: int | None,
     seed: int,
 ) -> dict[str, Any]:
-    """Of a model that thinks: the answer said after 0, 1, … all of its thoughts."""
+    """Evaluate a model with thoughts: it answers after 0, 1, … and all of its thoughts."""
     check_thoughts(thoughts, model)
     most = task.layout.n_fillers if thoughts is None else thoughts
     numbers = list(range(len(task.problems(split))))
@@ -171,7 +171,7 @@ def by_thoughts(
     for count in range(most + 1):
         layout = task.layout.with_fillers(count)
         rows = task.lay_out(split, numbers, layout).to(model.device)
-        # An edit of a later thought has nothing to change where the answer comes before it
+        # With fewer thoughts, an edit of a later thought may have nothing to change
         counted = watch if count == most else Watch(watch.edits)
         hooks = counted.hooks(model, rows)
         with model.hooks(fwd_hooks=hooks, must_fire=count == most):
@@ -187,7 +187,7 @@ def by_thoughts(
 
 
 def _shares(right: Bool[Tensor, "step batch"], difficulty: Tensor) -> dict[str, Any]:
-    """Shares of right answers: in the end, after every step, of every difficulty."""
+    """Return the accuracy at the end, after every loop or thought, and for each difficulty."""
     by_step = right.double().mean(1).tolist()
     levels = difficulty.unique().tolist()
     return {
@@ -203,11 +203,11 @@ def _shares(right: Bool[Tensor, "step batch"], difficulty: Tensor) -> dict[str, 
 
 
 def in_words(found: Mapping[str, Any], unit: str) -> str:
-    """What `evaluate` found, as lines of text.
+    """Format the result of `evaluate` as lines of text.
 
     Args:
-        found: Its object.
-        unit: What the task's difficulty counts, `hops` for one.
+        found: The result.
+        unit: The unit of the task's difficulty, such as `hops`.
     """
     low, high = found["accuracy_interval"]
     lines = [
@@ -243,7 +243,7 @@ def in_words(found: Mapping[str, Any], unit: str) -> str:
 
 
 def touched_lines(found: Mapping[str, Any]) -> list[str]:
-    """What each edit of a result did and touched, in a line."""
+    """Describe each edit of a result, and what it touched, in one line."""
     pairs = zip(found["edits"], found["touched"], strict=True)
     return [f"{_done(edit)} touched {_touched(touch)}" for edit, touch in pairs]
 
@@ -263,14 +263,14 @@ def _touched(touch: Mapping[str, Any]) -> str:
 
 
 def _ends_of(numbers: Sequence[int]) -> str:
-    """Numbers in a line; of many, the first and the last."""
+    """Format whole numbers in a line; of many, only the first and the last."""
     if len(numbers) > SHOWN:
         return f"{numbers[0]} to {numbers[-1]} ({len(numbers)} of them)"
     return ", ".join(map(str, numbers))
 
 
 def _after(found: Mapping[str, Any]) -> str:
-    """What the accuracies in a row come after."""
+    """Describe what each accuracy in the list was measured after."""
     unit = "thoughts" if "thoughts" in found else "loops"
     asked = found[unit]
     trained = found.get(f"trained_{unit}", asked)
@@ -281,7 +281,7 @@ def _after(found: Mapping[str, Any]) -> str:
 
 
 def _ends(shares: Sequence[float]) -> str:
-    """Numbers in a line; of many, the first few and the last."""
+    """Format shares in a line; of many, only the first few and the last."""
     words = [f"{share:.4f}" for share in shares]
     if len(words) > SHOWN:
         words[SHOWN - 2 : -1] = ["…"]
@@ -289,7 +289,7 @@ def _ends(shares: Sequence[float]) -> str:
 
 
 def wilson(right: int, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """The 95 % score interval of a share (Wilson 1927)."""
+    """Return the 95 % score interval of a proportion (Wilson 1927)."""
     share = right / n
     middle = share + z * z / (2 * n)
     half = z * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5

@@ -1,4 +1,4 @@
-"""A run's history: one measurement a line, checked for what its readers need."""
+"""The history of a run: one measurement per line, with the required fields checked."""
 
 from pathlib import Path
 from typing import Any
@@ -26,16 +26,16 @@ KNOWN = {
     "gradient_norm": (lambda value: value is None or is_number(value), "a number"),
     "gates": (lambda value: value is None or isinstance(value, dict), "an object"),
 }
-BY_LOOP = "_by_loop"  # fields that end so are lists of numbers
+BY_LOOP = "_by_loop"  # fields with this suffix are lists of numbers
 
 
 def read_history(path: Path) -> list[dict[str, Any]]:
-    """All measurements of a history file; none if there is no file yet.
+    """Read all measurements of a history file; none if there is no file yet.
 
-    The last line may be half-written while a run is in training, and is left out then.
+    While a run is in training, the last line may be half-written; it is then left out.
 
     Raises:
-        FileError: A line is not JSON, lacks a field or has one of the wrong kind.
+        FileError: A line is not JSON, lacks a field or has one of the wrong type.
     """
     if not path.exists():
         return []
@@ -44,10 +44,10 @@ def read_history(path: Path) -> list[dict[str, Any]]:
 
 
 def checked(record: Any, where: str) -> dict[str, Any]:
-    """One measurement.
+    """Check one measurement and return it.
 
     Raises:
-        FileError: It lacks a field, or has one of the wrong kind.
+        FileError: It lacks a field, or has one of the wrong type.
     """
     found = fields_of(record, NEEDED, where)
     there = {name: kind for name, kind in KNOWN.items() if name in found}

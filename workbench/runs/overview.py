@@ -1,4 +1,4 @@
-"""What a run is and how far it came, in one line of a table."""
+"""One-line summaries of runs: what they are and how far their training has come."""
 
 import time
 from typing import Any
@@ -10,7 +10,7 @@ QUIET = 600  # seconds without a measurement after which a run counts as stopped
 
 
 def overview(run: Run) -> dict[str, Any]:
-    """Name, family, task, size, progress and last accuracies of a run, as plain data."""
+    """Return name, family, task, size, progress and last accuracies of a run, as plain data."""
     history = run.history
     step = history[-1]["step"] if history else 0
     return {
@@ -29,7 +29,7 @@ def overview(run: Run) -> dict[str, Any]:
 
 
 def _thoughts(run: Run) -> int | None:
-    """Thoughts that a run's training ends with; None for one that was not taught to think."""
+    """Return the number of thoughts at the end of training; None without a curriculum."""
     curriculum = run.recipe.training.curriculum
     if curriculum is None:
         return None
@@ -38,7 +38,7 @@ def _thoughts(run: Run) -> int | None:
 
 
 def state(run: Run) -> str:
-    """Finished, in training, or stopped: without a measurement for a while."""
+    """Return `finished`, `in training` or `stopped` (no measurement for `QUIET` seconds)."""
     if run.is_finished:
         return "finished"
     log = run.path / "history.jsonl"

@@ -1,1 +1,1 @@
-"""What a user writes and what is made of it: configs, recipes, files, plugins, and their errors."""
+"""User input and how it is parsed: configs, recipes, files, plugins, and their errors."""

@@ -1,7 +1,8 @@
-"""Shapes of models, as frozen and strictly checked data.
+"""Model configs, as frozen and strictly checked data.
 
-A family's config is a subclass beside its model (`workbench/models/<family>.py`). Field names are
-TransformerLens's wherever it has one, so that `ActivationCache` and a reader find what they expect.
+Each family defines its config as a subclass next to its model (`workbench/models/<family>.py`).
+Fields have TransformerLens's names wherever it has one, so that `ActivationCache` and readers find
+the names that they expect.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,42 +16,42 @@ Norm = Literal["LN", "RMS"]
 PositionalEmbedding = Literal["standard", "rotary", "relative", "none"]
 Activation = Literal["gelu", "gelu_new", "relu", "silu"]
 MOST_LOOPS = 10_000
-LONGEST_WORD = 200  # characters of a wrong word that are compared
-MANY = 12  # more words than this are not listed in an error's sentence
+LONGEST_WORD = 200  # characters of a misspelt word that are compared
+MANY = 12  # longer lists of words are cut short in error messages
 
 
 class ConfigError(ValueError):
-    """A recipe or a config that says something wrong."""
+    """An error for a recipe or config that is invalid."""
 
 
 class FileError(ValueError):
-    """A file that is missing, broken or not what its name says."""
+    """An error for a file that is missing, broken or of the wrong format."""
 
 
 class StrictModel(BaseModel):
-    """Frozen data that refuses unknown fields and wrong kinds."""
+    """A frozen pydantic model that rejects unknown fields and wrong types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     def check_at_most(self, most: int, *fields: str) -> None:
-        """Refuse sizes that nothing could hold, before anything of that size is made."""
+        """Reject impossibly large sizes before anything of that size is allocated."""
         for name in fields:
             if getattr(self, name) > most:
                 raise ValueError(f"{name}={getattr(self, name):,} must be at most {most:,}")
 
     def check_at_least(self, least: int, *fields: str) -> None:
-        """Refuse sizes that are too small; for validators."""
+        """Reject sizes that are too small; for validators."""
         for name in fields:
             if getattr(self, name) < least:
                 raise ValueError(f"{name}={getattr(self, name)} must be at least {least}")
 
 
 class RotaryScaling(StrictModel):
-    """Rotary positions slowed down by parts, for contexts longer than the first training's.
+    """Config of scaled rotary positions, for contexts longer than in the original training.
 
-    Llama 3.1's `rope_type: llama3`; TransformerLens calls it NTK by parts. Pairs that turn less
-    than `low_freq_factor` times within the original context turn `factor` times slower, those that
-    turn more than `high_freq_factor` times as before, the others something in between.
+    This is Llama 3.1's `rope_type: llama3`; TransformerLens calls it NTK by parts. Pairs that turn
+    less than `low_freq_factor` times within the original context turn `factor` times slower. Pairs
+    that turn more than `high_freq_factor` times are unchanged. Those in between are interpolated.
     """
 
     factor: float
@@ -70,19 +71,19 @@ class RotaryScaling(StrictModel):
 
 
 class ModelConfig(StrictModel):
-    """What every family needs to know of its shape."""
+    """The config fields that all families share."""
 
     family: str
     d_vocab: int
     n_ctx: int
     d_model: int
     n_heads: int
-    n_layers: int  # untied layers of the stack that is looped: layers in one loop
+    n_layers: int  # untied layers of the looped stack: layers in one loop
     d_mlp: int
-    n_key_value_heads: int | None = None  # each serves several heads of queries; None: one each
-    head_width: int | None = None  # d_head where it is not d_model / n_heads
-    use_qk_norm: bool = False  # RMSNorm of each head's query and key, before they are turned
-    gated_mlp: bool = False  # act(x W_gate)·(x W_in) in place of act(x W_in)
+    n_key_value_heads: int | None = None  # each shared by query heads; None: one per head
+    head_width: int | None = None  # d_head if it is not d_model / n_heads
+    use_qk_norm: bool = False  # RMSNorm of each head's query and key, before the rotation
+    gated_mlp: bool = False  # act(x W_gate)·(x W_in) instead of act(x W_in)
     n_prelude: int = 0  # layers before the loop
     n_coda: int = 0  # layers after the loop
     act_fn: Activation = "gelu"
@@ -91,25 +92,26 @@ class ModelConfig(StrictModel):
     positional_embedding_type: PositionalEmbedding = "rotary"
     rotary_base: float = 10_000.0
     rotary_scaling: RotaryScaling | None = None
-    # How much a learned distance bias falls a step at the start: in all heads, or in each
+    # Initial slope of the learned distance bias per position: one for all heads, or one per head
     relative_slope: float | list[float] = 2.0
     tie_embeddings: bool = True
-    # Standard deviation of W_E's entries at the start. With 1, an embedding has the norm √d_model
-    # that RMSNorm(Φ) has, so that a mixing coefficient of 1 means equal parts.
+    # Initial standard deviation of W_E's entries. With 1, an embedding has the norm √d_model, as
+    # RMSNorm(Φ) does, so that a mixing coefficient of 1 means equal parts.
     embed_std: float = 1.0
-    # Factor of a tied readout; 1/√d_model undoes the size of embeddings of standard deviation 1.
+    # Scale of tied logits; 1/√d_model compensates for embeddings of standard deviation 1.
     logit_scale: float | Literal["1/sqrt(d_model)"] = "1/sqrt(d_model)"
-    # Standard deviation of the maps that write into the residual stream, as a multiple of
-    # 1/√fan_in: 1 keeps their output the size of their input, 0 starts the block as the identity.
+    # Initial standard deviation of the weights that write into the residual stream, as a multiple
+    # of 1/√fan_in: with 1 their output is as large as their input, with 0 the block starts as the
+    # identity.
     output_init: float = 1.0
-    # What every loop starts from: the state as it comes, or brought to the norm √d_model without a
-    # gain. A pre-norm residual stream grows from loop to loop; with `rms` all loops, the first
-    # included, read inputs of one size.
+    # The state that every loop starts from: unchanged, or scaled to the norm √d_model without a
+    # gain. A pre-norm residual stream grows from loop to loop; with `rms` all loops, including
+    # the first, get inputs of the same norm.
     state_norm: Literal["none", "rms"] = "none"
-    # What a block's parts add is scaled channel by channel, from this at the start; None: as it is
+    # Initial value of the learned scale per channel of attention and MLP outputs; None: no scale
     layer_scale: float | None = None
-    dropout: float = 0.0  # of patterns, of what parts add, inside MLP and head; while training
-    # How a question comes in and how its answer is given; the task names both
+    dropout: float = 0.0  # on patterns, attention and MLP outputs, inside MLP and head; in training
+    # How the question is embedded and how the answer is read out; the task sets both
     perception: str = "causal"
     readout: str = "vocabulary"
 
@@ -158,23 +160,23 @@ class ModelConfig(StrictModel):
 
     @property
     def readout_scale(self) -> float:
-        """The number that `logit_scale` stands for."""
+        """The numerical value of `logit_scale`."""
         if self.logit_scale == "1/sqrt(d_model)":
             return float(self.d_model**-0.5)
         return self.logit_scale
 
     def trained_with(self, loops: str | list[int]) -> "ModelConfig":
-        """Return the config with what it keeps of the loops that training runs; here nothing."""
+        """Return the config with the loops of training stored in it; here the config unchanged."""
         return self
 
     @property
     def attn_only(self) -> bool:
-        """No block lacks its MLP; TransformerLens's ActivationCache asks."""
+        """False, as every block has an MLP; TransformerLens's ActivationCache reads this."""
         return False
 
 
 class LoopedConfig(ModelConfig):
-    """Shape of a model whose blocks run `n_loops` times."""
+    """Config of a model whose blocks run `n_loops` times."""
 
     n_loops: int = 2
 
@@ -189,7 +191,7 @@ Parsed = TypeVar("Parsed", bound=BaseModel)
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """The end of an error's sentence: the nearest right value, or all of them."""
+    """Return the end of an error message: the nearest valid value, or a list of them."""
     choices = sorted(words)
     near = get_close_matches(word[:LONGEST_WORD], choices, n=1)
     if near:
@@ -200,15 +202,15 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def parse(cls: type[Parsed], data: Mapping[str, Any], where: str) -> Parsed:
-    """Build `cls` from plain data, or say in one sentence what is wrong with which field.
+    """Build `cls` from plain data, or raise a one-sentence error that names the wrong field.
 
     Args:
         cls: The pydantic model to build.
-        data: Plain values, as YAML or JSON gives them.
-        where: What the data is called in an error's sentence.
+        data: Plain values, as parsed from YAML or JSON.
+        where: The name of the data in error messages.
 
     Raises:
-        ConfigError: A field is unknown, missing or of the wrong kind.
+        ConfigError: A field is unknown, missing or of the wrong type.
     """
     try:
         return cls.model_validate(data)
@@ -217,7 +219,7 @@ def parse(cls: type[Parsed], data: Mapping[str, Any], where: str) -> Parsed:
 
 
 def _sentence(cls: type[BaseModel], error: ValidationError, where: str) -> str:
-    # A misspelt field is also a missing one: say how it is spelt
+    # A misspelt field is also reported as missing; the spelling is the more useful error
     problem = min(error.errors(), key=lambda p: p["type"] != "extra_forbidden")
     loc = problem["loc"]
     if problem["type"] == "extra_forbidden":
@@ -226,11 +228,11 @@ def _sentence(cls: type[BaseModel], error: ValidationError, where: str) -> str:
     if problem["type"] == "missing":
         return f"{where} lacks the field {_dotted(loc)!r}"
     message = problem["msg"].removeprefix("Value error, ")
-    if _is_choice_of_kinds(cls, loc[:-1]):  # one problem for each kind that it might have been
+    if _is_choice_of_kinds(cls, loc[:-1]):  # pydantic reports one error per allowed type
         others = [p["msg"] for p in error.errors() if p["loc"][:-1] == loc[:-1]][1:]
         message = " or ".join([message, *(m.removeprefix("Input should be ") for m in others)])
         loc = loc[:-1]
-    # Of a group of fields that do not go together, the message names the ones that matter
+    # If a group of fields conflicts, the message already names those that matter
     value = "" if isinstance(problem["input"], Mapping) else f"={problem['input']!r:.100}"
     path = f"{_dotted(loc)}{value}: " if loc else ""
     return f"{where}: {path}{message}"
@@ -241,7 +243,7 @@ def _dotted(path: tuple[int | str, ...]) -> str:
 
 
 def _is_choice_of_kinds(cls: type[BaseModel], path: tuple[int | str, ...]) -> bool:
-    """Whether a path of field names leads to a field of several kinds, a number or a word."""
+    """Return whether a path of field names leads to a field of several types (number or string)."""
     field = _owner(cls, path[:-1]).model_fields.get(str(path[-1])) if path else None
     if field is None or get_origin(field.annotation) not in (Union, UnionType):
         return False
@@ -249,7 +251,7 @@ def _is_choice_of_kinds(cls: type[BaseModel], path: tuple[int | str, ...]) -> bo
 
 
 def _owner(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseModel]:
-    """The nested model that a path of field names leads to."""
+    """Return the nested pydantic model that a path of field names leads to."""
     for part in path:
         field = cls.model_fields.get(str(part))
         kinds = () if field is None else (field.annotation, *get_args(field.annotation))

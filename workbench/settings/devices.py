@@ -1,4 +1,4 @@
-"""Which devices there are."""
+"""The available devices."""
 
 import torch
 
@@ -6,7 +6,7 @@ from workbench.settings.config import nearest
 
 
 def devices() -> list[str]:
-    """All usable devices, the fastest first."""
+    """Return all usable devices, fastest first."""
     found = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     if torch.backends.mps.is_available():
         found.append("mps")
@@ -14,15 +14,15 @@ def devices() -> list[str]:
 
 
 def best_device() -> str:
-    """The fastest usable device."""
+    """Return the fastest usable device."""
     return devices()[0]
 
 
 def check_device(name: str) -> str:
-    """The same name, if there is such a device here.
+    """Return the name unchanged if this machine has such a device.
 
     Raises:
-        ValueError: There is none.
+        ValueError: This machine has no such device.
     """
     known = devices()
     if name not in known and not (name == "cuda" and torch.cuda.is_available()):

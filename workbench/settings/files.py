@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Reading files, and writing them atomically (completely or not at all)."""
 
 import os
 import stat
@@ -34,10 +34,10 @@ __all__ = [
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in one piece.
+    """Write a text file atomically.
 
     Raises:
-        FileError: There is no such folder, or it takes no such file.
+        FileError: The folder does not exist, or the file cannot be written there.
     """
     with _whole(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
@@ -46,10 +46,10 @@ def write_text(path: Path, text: str) -> None:
 def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Write a safetensors file in one piece.
+    """Write a safetensors file atomically.
 
     Raises:
-        FileError: There is no such folder, or it takes no such file.
+        FileError: The folder does not exist, or the file cannot be written there.
     """
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with _whole(path) as unfinished:
@@ -57,51 +57,52 @@ def write_tensors(
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """All tensors of a safetensors file, on the CPU.
+    """Return all tensors of a safetensors file, on the CPU.
 
     Raises:
-        FileError: The file is missing, truncated or no safetensors file.
+        FileError: The file is missing, truncated or not a safetensors file.
     """
     with _opened(path) as opened:
         return {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
 
 
 def read_shapes(path: Path) -> dict[str, torch.Size]:
-    """The shape of each tensor of a safetensors file, by its head alone.
+    """Return the shape of each tensor of a safetensors file, reading only its header.
 
     Raises:
-        FileError: The file is missing, truncated or no safetensors file.
+        FileError: The file is missing, truncated or not a safetensors file.
     """
     with _opened(path) as opened:
         return {name: torch.Size(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
 
 
 def read_dtypes(path: Path) -> dict[str, str]:
-    """The kind of number of each tensor of a safetensors file, `BF16` for one, by its head alone.
+    """Return the dtype of each tensor of a safetensors file (`BF16`, …), reading only its header.
 
     Raises:
-        FileError: The file is missing, truncated or no safetensors file.
+        FileError: The file is missing, truncated or not a safetensors file.
     """
     with _opened(path) as opened:
         return {name: opened.get_slice(name).get_dtype() for name in opened.keys()}  # noqa: SIM118
 
 
 def count_numbers(path: Path) -> int:
-    """How many numbers the tensors of a safetensors file hold, by its head alone.
+    """Count the numbers in all tensors of a safetensors file, reading only its header.
 
     Raises:
-        FileError: The file is missing, truncated or no safetensors file.
+        FileError: The file is missing, truncated or not a safetensors file.
     """
     return sum(shape.numel() for shape in read_shapes(path).values())
 
 
 def hash_tensors(path: Path) -> str:
-    """The first 16 hex digits of a SHA-256 over the tensors of a safetensors file, in name order.
+    """Return the first 16 hex digits of a SHA-256 over the tensors of a safetensors file.
 
-    Names, dtypes, shapes and bytes count; how the file orders them does not.
+    The tensors are hashed in the order of their names. Names, dtypes, shapes and bytes count; their
+    order in the file does not.
 
     Raises:
-        FileError: The file is missing, truncated or no safetensors file.
+        FileError: The file is missing, truncated or not a safetensors file.
     """
     digest = sha256()
     tensors = read_tensors(path)
@@ -118,10 +119,10 @@ def _hashed(path: str, written_at: int, size: int) -> str:
 
 
 def kept_hash(path: Path) -> str:
-    """As `hash_tensors`, computed anew only where the file has been written since.
+    """Return `hash_tensors(path)`, recomputed only if the file has changed since the last call.
 
     Raises:
-        FileError: The file is missing, truncated or no safetensors file.
+        FileError: The file is missing, truncated or not a safetensors file.
     """
     try:
         found = path.stat()
@@ -131,14 +132,14 @@ def kept_hash(path: Path) -> str:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those around it, unless it is there.
+    """Make a folder and its parents if they do not exist.
 
     Raises:
-        FileError: It cannot be made, or is a file.
+        FileError: The folder cannot be made, or the path is a file.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:  # ValueError of a name with a null byte
+    except (OSError, ValueError) as error:  # ValueError: a name with a null byte
         raise FileError(f"the folder {path!s:.400} cannot be made ({error})") from None
 
 
@@ -155,9 +156,9 @@ def _opened(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """A path to write to; it becomes `path` once all is written, and goes if that fails.
+    """Yield a temporary path that replaces `path` once writing succeeds and is removed otherwise.
 
-    A link is followed. A device or a pipe is written to as it is, for it cannot be replaced.
+    Links are followed. A device or a pipe is written to directly, because it cannot be replaced.
     """
     try:
         target = path.resolve()
@@ -170,7 +171,7 @@ def _whole(path: Path) -> Iterator[Path]:
         with _said_of(path):
             yield target
         return
-    # A name of its own for each writer, so that two at once do not share one
+    # A unique name per writer, so that concurrent writers do not share a file
     unfinished = target.with_name(f"{target.name}.{os.getpid()}-{uuid4().hex[:8]}.unfinished")
     try:
         with _said_of(path):

@@ -1,7 +1,7 @@
-"""Text, JSON and JSON lines as people hand them in: plain data, or a sentence on what is wrong.
+"""Text, JSON and JSON lines from users, parsed to plain data or rejected with a clear error.
 
-Every loader of the project reads through here and through `plain_yaml`, so that whatever a file
-holds ends in data or in a FileError.
+All loaders of the project read files through this module and `plain_yaml`. Whatever a file
+contains, the result is plain data or a FileError.
 """
 
 import json
@@ -12,11 +12,11 @@ from typing import Any
 
 from workbench.settings.config import FileError
 
-LONGEST = 100_000_000  # bytes of a text file that is read at once
+LONGEST = 100_000_000  # largest text file that is read, in bytes
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file; a name that no file system takes names none."""
+    """Return whether the file exists; False for a name that the file system cannot hold."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -24,10 +24,10 @@ def is_file(path: Path) -> bool:
 
 
 def read_text(path: Path) -> str:
-    """A text file whole, without a byte-order mark.
+    """Return the content of a text file, without a byte-order mark.
 
     Raises:
-        FileError: The file is missing, too large or not text in UTF-8.
+        FileError: The file is missing, too large or not UTF-8 text.
     """
     if not is_file(path):
         raise FileError(f"{path!s:.400} does not exist")
@@ -42,14 +42,15 @@ def read_text(path: Path) -> str:
 
 
 def parse_json(text: str, where: str) -> Any:
-    """Plain data from a text in JSON.
+    """Parse JSON text to plain data.
 
     Args:
-        text: The text.
-        where: What it is called in an error's sentence.
+        text: The JSON text.
+        where: The name of the text in error messages.
 
     Raises:
-        FileError: It is not JSON, is nested too deep, or holds a number that is none.
+        FileError: The text is not JSON, is nested too deeply, or has an invalid number (NaN,
+            infinite or too large).
     """
     try:
         return json.loads(text, parse_float=_finite, parse_constant=_no_number)
@@ -59,17 +60,17 @@ def parse_json(text: str, where: str) -> Any:
         ) from None
     except RecursionError:
         raise FileError(f"{where} is nested too deep to be read") from None
-    except ValueError as error:  # a whole number of too many digits, and what `_finite` refuses
+    except ValueError as error:  # an integer with too many digits, or an error of `_finite`
         raise FileError(f"{where} is not JSON: {str(error).partition(';')[0]}") from None
 
 
 def json_lines(text: str, where: str, growing: bool = False) -> Iterator[tuple[str, Any]]:
-    """Each line of a text in JSON lines, with what it is called in an error's sentence.
+    """Yield the value of each line of JSON-lines text, with the name of the line in error messages.
 
     Args:
-        text: The text.
-        where: What it is called.
-        growing: Whether the last line may be half-written, and is left out then.
+        text: The JSON-lines text.
+        where: The name of the text in error messages.
+        growing: Whether the last line may be half-written; it is then skipped.
 
     Raises:
         FileError: A line is not JSON.
@@ -87,15 +88,15 @@ def json_lines(text: str, where: str, growing: bool = False) -> Iterator[tuple[s
 
 
 def fields_of(record: Any, kinds: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """An object whose named fields are all there and of the kinds given.
+    """Return the record after checking that the given fields are present and valid.
 
     Args:
         record: Plain data.
-        kinds: A field's name, and a test of its value with words for what it should be.
-        where: What the object is called in an error's sentence.
+        kinds: For each field, a test of its value and a description of valid values.
+        where: The name of the record in error messages.
 
     Raises:
-        FileError: It is not an object, or a field is missing or of another kind.
+        FileError: The record is not an object, or a field is missing or fails its test.
     """
     if not isinstance(record, dict):
         raise FileError(f"{where} should be an object with fields; it is {record!r:.60}")
@@ -108,17 +109,17 @@ def fields_of(record: Any, kinds: Mapping[str, Any], where: str) -> dict[str, An
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number from 0 on."""
+    """Return whether a value is a non-negative integer."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number."""
+    """Return whether a value is a number (not a bool)."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_numbers(value: Any) -> bool:
-    """Whether a value is a list of numbers, of which some may be missing."""
+    """Return whether a value is a list of numbers, some of which may be None."""
     return isinstance(value, list) and all(v is None or is_number(v) for v in value)
 
 

@@ -1,4 +1,4 @@
-"""YAML as people mean it: `1e-4` is a number, and no key stands twice."""
+"""YAML as users expect it: `1e-4` is a number, and duplicate keys are errors."""
 
 import re
 from typing import Any
@@ -9,21 +9,21 @@ from workbench.settings.config import ConfigError
 
 
 class _Twice(yaml.YAMLError):
-    """A key that its group already has."""
+    """An error for a duplicate key in a mapping."""
 
     def __init__(self, key: Any, line: int) -> None:
         super().__init__(f"the key {key!r} stands a second time in its group at line {line}")
 
 
 class _Refused(yaml.YAMLError):
-    """What is YAML, and not read here."""
+    """An error for valid YAML that this loader does not accept."""
 
     def __init__(self, what: str, line: int) -> None:
         super().__init__(f"{what} at line {line} is not read here; write the value out")
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.1 with the floats of YAML 1.2, without duplicate keys, aliases and dates."""
+    """A loader of YAML 1.1 with YAML 1.2 floats, without duplicate keys, aliases and dates."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -38,7 +38,7 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            # A few lines of aliases of aliases stand for more data than fits any memory
+            # A few lines of nested aliases can expand to more data than fits in memory
             raise _Refused("an alias (*name)", self.peek_event().start_mark.line + 1)
         return super().compose_node(parent, index)
 
@@ -48,28 +48,28 @@ def _float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Puts words in quotes that `_Loader` would take for numbers."""
+    """A dumper that quotes strings which `_Loader` would read as numbers."""
 
 
-# YAML 1.1 takes a number for a float only if it has a dot: 1e-4 would be a string
+# In YAML 1.1 a float must contain a dot: 1e-4 would be a string
 for side in (_Loader, _Dumper):
     side.add_implicit_resolver(
         "!exponent", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
     )
 _Loader.add_constructor("!exponent", _float)
-# 2024-01-31 is a word like any other; YAML's dates fit no field of a recipe
+# 2024-01-31 stays a string, because no recipe field holds a date
 _Loader.yaml_implicit_resolvers = {
     first: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
     for first, pairs in _Loader.yaml_implicit_resolvers.items()
 }
-LONGEST = 1_000_000  # characters of a text in YAML
+LONGEST = 1_000_000  # largest YAML text that is read, in characters
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Plain data from YAML text.
+    """Parse YAML text to plain data.
 
     Raises:
-        ConfigError: The text is not YAML or too long, a key stands twice, or it holds an alias.
+        ConfigError: The text is not YAML, is too long, or has a duplicate key or an alias.
     """
     if len(text) > LONGEST:
         raise ConfigError(f"{where} has {len(text):,} characters; at most {LONGEST:,} are read")
@@ -84,10 +84,10 @@ def parse_yaml(text: str, where: str) -> Any:
         raise ConfigError(f"{where} is no valid YAML{line}: {problem}") from None
     except RecursionError:
         raise ConfigError(f"{where} is nested too deep to be read") from None
-    except (ValueError, OverflowError) as error:  # a number of too many digits, for one
+    except (ValueError, OverflowError) as error:  # for example a number with too many digits
         raise ConfigError(f"{where} is no valid YAML: {error}") from None
 
 
 def write_yaml(data: Any) -> str:
-    """YAML text of plain data, keys in the order given."""
+    """Return plain data as YAML text, with keys in the given order."""
     return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100))

@@ -1,4 +1,4 @@
-"""A recipe: everything that makes a run, in one YAML file, strictly checked."""
+"""Recipes: everything that defines a run, in one strictly checked YAML file."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,15 @@ from workbench.settings.plain_yaml import parse_yaml, write_yaml
 
 
 class OptimizerConfig(StrictModel):
-    """AdamW with warm-up and clipping."""
+    """Config of AdamW with warm-up and gradient clipping."""
 
     lr: float = 1e-3
-    weight_decay: float = 0.1  # of the maps W_* in blocks and recurrence
-    decay_embeddings: bool = False  # decay W_E, W_pos, W_U, W_loop, W_role as well
+    weight_decay: float = 0.1  # of the weights W_* in blocks and recurrence
+    decay_embeddings: bool = False  # also decay W_E, W_pos, W_U, W_loop, W_role
     betas: list[float] = Field(default=[0.9, 0.98], min_length=2, max_length=2)
-    warmup: int = 200  # steps from 0 to lr, linear
+    warmup: int = 200  # steps of the linear increase from 0 to lr
     schedule: Literal["constant", "cosine"] = "constant"  # after the warm-up
-    clip: float = 1.0  # largest norm of the gradient
+    clip: float = 1.0  # maximum norm of the gradient
 
     @model_validator(mode="after")
     def _check(self) -> "OptimizerConfig":
@@ -35,10 +35,13 @@ class OptimizerConfig(StrictModel):
 
 
 class ObjectiveConfig(StrictModel):
-    """(1 − a)·loss of the final loop + a·mean loss over the loops, + w·ponder cost."""
+    """Config of the loss.
 
-    intermediate: float = 0.0  # a; 0 is silent thinking (VCoT): the final loop alone
-    ponder: float = 0.01  # w, for models that halt: of N + R, averaged over real positions
+    (1 − a)·loss of the final loop + a·mean loss over the loops + w·ponder cost.
+    """
+
+    intermediate: float = 0.0  # a; 0 is silent thinking (VCoT): the final loop only
+    ponder: float = 0.01  # w, for models that halt; the cost is N + R, averaged over real positions
 
     @model_validator(mode="after")
     def _check(self) -> "ObjectiveConfig":
@@ -49,11 +52,11 @@ class ObjectiveConfig(StrictModel):
 
 
 class MeasureConfig(StrictModel):
-    """When and on how much the measurements run."""
+    """Config of the measurements in training: how often, on how many rows, on which splits."""
 
     every: int = 500  # steps
-    n: int = 1_000  # rows of each split
-    splits: list[str] | None = None  # all that the task has
+    n: int = 1_000  # rows per split
+    splits: list[str] | None = None  # None: all splits of the task
 
     @model_validator(mode="after")
     def _check(self) -> "MeasureConfig":
@@ -62,30 +65,33 @@ class MeasureConfig(StrictModel):
 
 
 class CurriculumConfig(StrictModel):
-    """From steps in words to thoughts, stage by stage; the published keys under their names.
+    """Config of a curriculum from steps in words to thoughts, stage by stage.
+
+    The published keys keep their published names.
 
     cot              all steps in words
     no_cot           no steps: the answer follows the question
-    pause            no steps, pause tokens in their place from the start
-    icot             `tokens_per_epoch` tokens of the steps are left out more with every epoch
-    coconut          in stage k the first k steps give way to k·c_thought thoughts
-    no_thought       as coconut, with nothing in the steps' place
-    pause_as_thought as coconut, with pause tokens in the place of thoughts
+    pause            no steps, but pause tokens in their place from the start
+    icot             each epoch omits `tokens_per_epoch` more tokens of the steps
+    coconut          in stage k, k·c_thought thoughts replace the first k steps
+    no_thought       as coconut, but nothing replaces the steps
+    pause_as_thought as coconut, but with pause tokens instead of thoughts
     """
 
     method: Literal[
         "cot", "no_cot", "pause", "icot", "coconut", "no_thought", "pause_as_thought"
     ] = "coconut"
-    c_thought: int = 1  # fillers for each step
+    c_thought: int = 1  # fillers per step
     epochs_per_stage: int = 3
-    max_latent_stage: int = 3  # steps that give way at most; in the stage after, all others go too
-    # Thoughts of a row with fewer steps than the stage: the stage's number, or its own
+    max_latent_stage: int = 3  # most steps replaced; the stage after drops all others
+    # Thoughts of a row with fewer steps than the stage: as many as the stage has (True), or only
+    # those for its own steps (False)
     pad_latent_to_max: bool = True
-    uniform_prob: float = 0.0  # share of rows that are shown in a stage drawn from all
+    uniform_prob: float = 0.0  # share of rows whose stage is drawn at random from all
     reset_optimizer: bool = True  # when the stage changes
-    first_stage: int = 0  # where a model begins that starts from another run
-    tokens_per_epoch: int = 8  # of icot
-    smoothing: float = 4.0  # of icot: o tokens more with probability ∝ exp(−smoothing·o)
+    first_stage: int = 0  # the first stage, for a model that starts from another run
+    tokens_per_epoch: int = 8  # for icot
+    smoothing: float = 4.0  # for icot: omit o more tokens with probability ∝ exp(−smoothing·o)
 
     @model_validator(mode="after")
     def _check(self) -> "CurriculumConfig":
@@ -97,15 +103,15 @@ class CurriculumConfig(StrictModel):
 
 
 class SaveConfig(StrictModel):
-    """At which steps the weights are kept: densely at first, then spaced.
+    """Config of the steps whose weights are saved: dense at first, then sparse.
 
-    The first and the last step are always among them.
+    The first and the last step are always saved.
     """
 
     dense_every: int = 500
     dense_until: int = 5_000
     every: int = 5_000
-    resume_every: int = 2_000  # steps between the points a killed run goes on from
+    resume_every: int = 2_000  # steps between the checkpoints from which a killed run resumes
 
     @model_validator(mode="after")
     def _check(self) -> "SaveConfig":
@@ -114,19 +120,19 @@ class SaveConfig(StrictModel):
 
 
 class TrainingConfig(StrictModel):
-    """How a model is fitted."""
+    """Config of the training of a model."""
 
     steps: int
     batch_size: int = 512
-    # Share of each split in every batch; by default in proportion to their sizes
+    # Share of each split in every batch; by default proportional to the sizes of the splits
     mixture: dict[str, float] | None = None
-    # Loops that a row runs while training: the model's own number; one for each of its hops; or
-    # [least, most], one number drawn for each batch. With `hops` a fact is answered after loop 1,
-    # and so is stored where a first hop needs it.
+    # Loops that a row runs in training: the model's own number; one per hop of the row; or
+    # [least, most], from which one number is drawn per batch. With `hops` a fact is answered
+    # after loop 1, and is therefore stored where a first hop needs it.
     loops: Literal["model", "hops"] | list[int] = "model"
     objective: ObjectiveConfig = ObjectiveConfig()
-    curriculum: CurriculumConfig | None = None  # of worded tasks, which need one
-    start_from: str | None = None  # a run whose weights the model begins with
+    curriculum: CurriculumConfig | None = None  # for worded tasks, which require one
+    start_from: str | None = None  # a run whose weights initialise the model
     precision: Literal["no", "bf16"] = "no"
     optimizer: OptimizerConfig = OptimizerConfig()
     measure: MeasureConfig = MeasureConfig()
@@ -150,41 +156,41 @@ class TrainingConfig(StrictModel):
 
 
 class Recipe(StrictModel):
-    """A run before it is made; a stored one also says what made it."""
+    """The full config of a run; a stored recipe also records the versions that trained it."""
 
-    name: str = Field(pattern=r"^\w[\w.-]*$")  # also of the run's folder
-    about: str = ""  # what the run is for, in a sentence
-    seed: int = 0  # of data, weights and order alike
-    task: dict[str, Any]  # its `name`, and its sizes
-    model: dict[str, Any]  # its `family`, and its shape; d_vocab and n_ctx come from the task
+    name: str = Field(pattern=r"^\w[\w.-]*$")  # also the name of the run's folder
+    about: str = ""  # the purpose of the run, in one sentence
+    seed: int = 0  # for data, weights and order
+    task: dict[str, Any]  # its `name` and its sizes
+    model: dict[str, Any]  # its `family` and its config; d_vocab and n_ctx come from the task
     training: TrainingConfig
     versions: dict[str, str] | None = None  # of the libraries that trained a stored run
     commit: str | None = None  # of the code that trained a stored run
-    threads: int | None = None  # of torch, on which a resumed run's last bits depend
+    threads: int | None = None  # of torch; the last bits of a resumed run depend on it
 
     @model_validator(mode="after")
     def _check(self) -> "Recipe":
         self.check_at_least(0, "seed")
-        self.check_at_most(2**32 - 1, "seed")  # numpy takes no larger one
+        self.check_at_most(2**32 - 1, "seed")  # numpy accepts no larger seed
         return self
 
     def to_yaml(self) -> str:
-        """The recipe as text, every value written out."""
+        """Return the recipe as YAML text, with every value written out."""
         return write_yaml(self.model_dump(exclude_none=True))
 
 
 def recipe_names() -> list[str]:
-    """Names of the recipes that ship."""
+    """Return the names of the recipes that ship with the package."""
     folder = files("workbench.recipes")
     names = (entry.name for entry in folder.iterdir())
     return sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml"))
 
 
 def load_recipe(name_or_path: str | Path, changes: Sequence[str] = ()) -> Recipe:
-    """A recipe by file or by the name of a shipped one, with `a.b=c` changes applied.
+    """Load a recipe from a file or by the name of a shipped one, with `a.b=c` changes applied.
 
     Raises:
-        ConfigError: There is no such recipe, or it says something wrong.
+        ConfigError: The recipe does not exist or is invalid.
     """
     path = Path(name_or_path)
     if is_file(path):
@@ -196,7 +202,7 @@ def load_recipe(name_or_path: str | Path, changes: Sequence[str] = ()) -> Recipe
             f"no recipe {str(name_or_path)!r:.200}, neither as a file nor among those that ship; "
             f"{nearest(str(name_or_path), recipe_names())}"
         )
-    # A run's recipe is always called recipe.yaml; its folder says whose it is
+    # A run's recipe is always called recipe.yaml, so only its folder identifies the run
     where = f"recipe {path.name if path.name != 'recipe.yaml' else path}"
     data = parse_yaml(text, where)
     if not isinstance(data, dict):
@@ -207,7 +213,7 @@ def load_recipe(name_or_path: str | Path, changes: Sequence[str] = ()) -> Recipe
 
 
 def _apply(data: dict[str, Any], change: str) -> None:
-    """Set one value in place, `training.optimizer.lr=1e-4` for one."""
+    """Set one value in place, for example `training.optimizer.lr=1e-4`."""
     path, equals, value = change.partition("=")
     if not equals or not path:
         raise ConfigError(f"--set {change!r} is not of the form a.b=c")
@@ -220,7 +226,7 @@ def _apply(data: dict[str, Any], change: str) -> None:
 
 
 def versions() -> Mapping[str, str]:
-    """Of the libraries on which a run's numbers depend."""
+    """Return the versions of the libraries on which a run's numbers depend."""
     from importlib.metadata import version
 
     libraries = ("torch", "transformer-lens", "accelerate", "numpy")
@@ -228,9 +234,9 @@ def versions() -> Mapping[str, str]:
 
 
 def commit() -> str | None:
-    """The commit of the code that is running, marked if it was changed since.
+    """Return the commit of the running code, with a mark if there are uncommitted changes.
 
-    None if it does not run from a checkout of its own, or if there is no git.
+    Return None if the code does not run from its own git checkout, or if git is not installed.
     """
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():

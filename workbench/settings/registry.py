@@ -1,12 +1,12 @@
 """Families, tasks, edits and analyses by name, from this project and from other packages.
 
-Three ways to add one, none of which changes a file of the project:
+There are three ways to add one without changing a file of the project:
 
     @TASKS.register("my_task", example={"n_train": 20})   # in a module that is imported
     [project.entry-points."latent_workbench.tasks"]       # in the pyproject.toml of a package
     workbench --plugin my_module.py VERB …                # or $WORKBENCH_PLUGINS
 
-Modules of the project are imported when one of their names is first looked up.
+The project's own modules are imported when one of their names is first looked up.
 """
 
 import ast
@@ -23,8 +23,8 @@ from workbench.settings.config import ConfigError, nearest
 
 Thing = TypeVar("Thing")
 PLUGINS = "WORKBENCH_PLUGINS"
-"""Environment variable with modules or files to import, separated as $PATH is."""
-_plugged: dict[str, str] = {}  # module names by what was asked for
+"""Environment variable that lists modules or files to import, separated as in $PATH."""
+_plugged: dict[str, str] = {}  # module names, keyed by the argument of `plug`
 
 
 def plug(module: str) -> None:
@@ -34,7 +34,7 @@ def plug(module: str) -> None:
         module: A module's name, or the path of a Python file.
 
     Raises:
-        ConfigError: There is no such module or file, or importing it fails.
+        ConfigError: The module or file does not exist, or importing it fails.
     """
     if module in _plugged:
         return
@@ -52,7 +52,7 @@ def plug(module: str) -> None:
 
 
 def plugged() -> set[str]:
-    """Return the names of the modules that were imported as plugins, without what follows a dot."""
+    """Return the top-level names of the modules that were imported as plugins."""
     return {name.partition(".")[0] for name in _plugged.values()}
 
 
@@ -82,15 +82,15 @@ def _import_file(path: Path) -> None:
 
 
 class Registry(Mapping[str, Thing], Generic[Thing]):
-    """Things of one kind by name; those of other packages are found when first asked for."""
+    """A map of things of one kind by name; those of other packages are found on first use."""
 
     def __init__(self, kind: str, plural: str, homes: Mapping[str, str]) -> None:
         """Create a registry.
 
         Args:
-            kind: What one of them is called in errors.
+            kind: The word for one of them in error messages.
             plural: The last part of the entry-point group `latent_workbench.PLURAL`.
-            homes: The modules of this project that register a thing, by the thing's name.
+            homes: For each name, the module of this project that registers it.
         """
         self.kind = kind
         self.group = f"latent_workbench.{plural}"
@@ -104,17 +104,17 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
 
         Args:
             name: The name in recipes, on the command line and on the page.
-            example: What the conformance tests build it with; see CONTRIBUTING.md.
+            example: The arguments with which the conformance tests build it; see CONTRIBUTING.md.
 
         Raises:
-            ConfigError: Another thing has the name.
+            ConfigError: Something else is registered under the name.
         """
 
         def add(thing: Any) -> Any:
             home = _module_of(thing)
             owner = self.homes.get(name)
             present = self._things.get(name)
-            if present is not None:  # a module that is run again replaces its own
+            if present is not None:  # a module that runs again may replace its own things
                 owner = _module_of(present)
             if owner is not None and owner != home:
                 raise ConfigError(
@@ -128,10 +128,10 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         return add
 
     def find(self, name: str) -> Thing:
-        """Return what has this name.
+        """Return the thing registered under a name.
 
         Raises:
-            ConfigError: Nothing has, or its package cannot be imported.
+            ConfigError: The name is unknown, or its package cannot be imported.
         """
         if name not in self:
             near = nearest(str(name), self)
@@ -140,14 +140,14 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         return self[name]
 
     def example(self, name: str) -> Any:
-        """Return what the conformance tests build it with; None if it needs nothing."""
-        self[name]  # its module registers it
+        """Return the arguments for the conformance tests; None if it needs none."""
+        self[name]  # importing its module registers the example
         return self._examples.get(name)
 
     def about(self, name: str) -> str:
         """Return the first line of the docstring of the module that registers it.
 
-        Modules of the project are read rather than imported, which would import torch.
+        Modules of the project are read as text, because importing them would import torch.
         """
         if name in self._things:
             thing = self._things[name]
@@ -189,7 +189,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
             self._things.setdefault(name, thing)
 
     def _found(self) -> dict[str, EntryPoint]:
-        """Entry points of installed packages; plugins of the environment are imported, too."""
+        """Return the entry points of installed packages; also import `$WORKBENCH_PLUGINS`."""
         if self._entry_points is None:
             plug_environment()
             points = entry_points(group=self.group)

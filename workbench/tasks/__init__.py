@@ -7,8 +7,8 @@ from workbench.registries import TASKS
 from workbench.settings.config import ConfigError, StrictModel, parse
 from workbench.tasks.base import Task
 
-MOST = 10_000_000  # of any size
-MOST_NUMBERS = 100  # in a list
+MOST = 10_000_000  # largest value of any size
+MOST_NUMBERS = 100  # longest list of sizes
 
 __all__ = ["MOST", "MOST_NUMBERS", "TASKS", "Task", "build_task", "task_from"]
 _CLASSES = {
@@ -24,17 +24,17 @@ _CLASSES = {
 
 
 def __getattr__(name: str) -> Any:
-    """The class of a task of this project, loaded when it is first used."""
+    """Return the class of a built-in task, loaded on first use."""
     if name not in _CLASSES:
         raise AttributeError(f"module 'workbench.tasks' has no attribute {name!r}")
     return TASKS[_CLASSES[name]]
 
 
 def build_task(name: str, seed: int = 0, **sizes: Any) -> Task:
-    """A task by name, with its sizes; the paper's where none are given.
+    """Build a task by name with the given sizes; sizes default to the paper's.
 
     Raises:
-        ConfigError: There is no such task, or a size is unknown or wrong.
+        ConfigError: There is no such task, or a size is unknown or invalid.
     """
     cls = TASKS.find(name)
     cfg = parse(cls.Config, sizes, "task")
@@ -43,7 +43,7 @@ def build_task(name: str, seed: int = 0, **sizes: Any) -> Task:
 
 
 def _check_sizes(cfg: StrictModel) -> None:
-    """Refuse sizes that nothing could hold, before anything is drawn."""
+    """Reject sizes that are far too large, before anything is drawn."""
     for field, value in cfg:
         numbers = value if isinstance(value, list) else [value]
         whole = [n for n in numbers if isinstance(n, int)]
@@ -55,7 +55,7 @@ def _check_sizes(cfg: StrictModel) -> None:
 
 
 def task_from(data: Mapping[str, Any], seed: int) -> Task:
-    """A task from plain data that holds its `name` and its sizes."""
+    """Build a task from plain data that holds its `name` and its sizes."""
     if "name" not in data:
         raise ConfigError(f"task lacks the field 'name'; there is {', '.join(TASKS)}")
     if not isinstance(data["name"], str):

@@ -1,4 +1,4 @@
-"""What every task gives: seeded splits, a vocabulary, and how well one does unthinking."""
+"""Base class of all tasks: seeded splits, a vocabulary, and baselines that do not reason."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -26,23 +26,23 @@ Self = TypeVar("Self", bound="Task")
 
 
 class Task(ABC):
-    """Questions with answers, in splits; the same for the same parameters and seed anywhere."""
+    """Questions with answers, in splits; fully determined by the config and the seed."""
 
     Config: ClassVar[type[StrictModel]]
     perception: ClassVar[str] = "causal"
-    """How a model takes the question in; one of `components.perception.PERCEPTIONS`."""
+    """How a model embeds the question; one of `components.perception.PERCEPTIONS`."""
     readout: ClassVar[str] = "vocabulary"
-    """How a model gives the answer; one of `components.readout.READOUTS`."""
+    """How a model outputs the answer; one of `components.readout.READOUTS`."""
     unit: ClassVar[str] = "hops"
-    """What `batch.difficulty` counts."""
+    """Unit of `batch.difficulty`."""
     kind: ClassVar[Kind] = LOOPS
-    """Which kind of model answers: one that loops is read after each loop; one that thinks says its
-    answer in words."""
+    """Kind of model that the task needs: a looped model is read after each loop; a model with
+    thoughts generates its answer as text."""
     too_long: ClassVar[str] = ""
-    """What may be done where questions are too long for a model, if anything."""
+    """Hint for the error raised when questions are too long for a model; may be empty."""
     vocabulary: Vocabulary
     left_out: Mapping[str, int] = MappingProxyType({})
-    """Questions of each split that are too long, as far as they were read."""
+    """Number of too-long questions in each split, for the splits read so far."""
 
     def __init__(self, cfg: StrictModel, seed: int) -> None:
         if seed < 0:
@@ -59,32 +59,32 @@ class Task(ABC):
     @property
     @abstractmethod
     def n_ctx(self) -> int:
-        """Positions that the longest question needs."""
+        """Number of positions that the longest question needs."""
 
     @abstractmethod
     def shortcuts(self, split: str) -> dict[str, float]:
-        """Accuracy of the best guess from part of the question alone, by what it looks at."""
+        """Return the accuracy of the best guess from each part of the question, by the part."""
 
     def local_features(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Numbers of each row, by name, that can be told without reasoning: `[batch]` each.
+        """Return features that can be computed without reasoning, by name: `[batch]` each.
 
         Raises:
-            ValueError: The task names none.
+            ValueError: The task defines none.
         """
         raise ValueError(
             f"{type(self).__name__} names no features that can be told without reasoning"
         )
 
     def to_guess(self, batch: Batch) -> Int[np.ndarray, " batch"]:
-        """What a guess from `local_features` has to tell of each row: by default its answer."""
+        """Return the label that a guess from `local_features` predicts; by default the answer."""
         return np.asarray(batch.answer)
 
     @abstractmethod
     def question(self, text: str) -> Batch:
-        """One typed question as a batch of one row, with whatever the task knows of it.
+        """Parse a typed question into a batch of one row, with all fields the task can fill in.
 
         Raises:
-            ValueError: The text is empty, has an unknown word, or is no question of this task.
+            ValueError: The text is empty, has an unknown word, or is not a question of this task.
         """
 
     @property
@@ -93,28 +93,28 @@ class Task(ABC):
 
     @property
     def answers(self) -> Sequence[str]:
-        """The words that answers may be, by the numbers that stand for them in a batch."""
+        """The possible answers as words, indexed by the values of `batch.answer`."""
         return self.vocabulary.words
 
     @property
     def split_names(self) -> Sequence[str]:
-        """The splits that there are."""
+        """Names of the splits."""
         return list(self.splits)
 
     @property
     def shape(self) -> dict[str, Any]:
-        """Fields of a model's config that follow from the task."""
+        """Fields of a model's config that the task determines."""
         return {"d_vocab": self.d_vocab, "n_ctx": self.n_ctx}
 
     def as_taught(self: Self, curriculum: "CurriculumConfig | None") -> Self:
-        """Return the task as training by a curriculum leaves it; most know none."""
+        """Return the task as it is at the end of a curriculum; most tasks have no curriculum."""
         return self
 
     def with_file(self: Self, path: Path, n_ctx: int) -> Self:
-        """Return the task with the questions of an official file beside its splits.
+        """Return the task with the questions of an official file as an additional split.
 
         Raises:
-            ConfigError: The task reads no files.
+            ConfigError: The task cannot read files.
         """
         raise ConfigError(f"--file is for tasks in words; {type(self).__name__} is not")
 
@@ -124,17 +124,17 @@ class Task(ABC):
 
     @property
     def default_split(self) -> str:
-        """The split that a run is judged on."""
+        """Name of the split that a run is evaluated on by default."""
         return next(name for name in ("test_id", "test") if name in self.splits)
 
     @property
     def trained_difficulty(self) -> tuple[int, int]:
-        """Least and greatest difficulty that training shows."""
+        """Least and greatest difficulty in the training data."""
         levels = [rows.difficulty for name, rows in self.splits.items() if "train" in name]
         return min(int(n.min()) for n in levels), max(int(n.max()) for n in levels)
 
     def split(self, name: str) -> Batch:
-        """All rows of a split.
+        """Return all rows of a split.
 
         Raises:
             ValueError: There is no such split.
@@ -144,7 +144,7 @@ class Task(ABC):
         return self.splits[name]
 
     def batch(self, split: str, n: int, seed: int = 0) -> Batch:
-        """`n` rows of a split, drawn without replacement; all of them if it has fewer.
+        """Draw `n` rows of a split without replacement; all rows if the split has fewer.
 
         Raises:
             ValueError: There is no such split, n is below 1, or seed below 0.
@@ -158,40 +158,40 @@ class Task(ABC):
         return rows[torch.from_numpy(chosen)].trimmed()
 
     def majority_rate(self, split: str) -> float:
-        """Accuracy of always giving the split's commonest answer."""
+        """Return the accuracy of always giving the split's most common answer."""
         answers: Tensor = self.split(split).answer
         return float(answers.bincount().max() / len(answers))
 
     @cached_property
     def bridge_words(self) -> tuple[int, ...]:
-        """Tokens that are a bridge in some row: what a control may put in a bridge's place."""
+        """Token ids that are a bridge in some row; controls replace a bridge with one of these."""
         found = torch.cat([rows.bridge.flatten() for rows in self.splits.values()]).unique()
         return tuple(found[found >= 0].tolist())
 
     def best_shortcut(self, split: str) -> float:
-        """Accuracy of the best of the split's shortcuts; worked out once."""
+        """Return the accuracy of the split's best shortcut; the result is cached."""
         if split not in self._best_shortcuts:
             self._best_shortcuts[split] = max(self.shortcuts(split).values())
         return self._best_shortcuts[split]
 
     def dataset(self, split: str) -> "Dataset":
-        """A split as a `datasets.Dataset` of words."""
+        """Return a split as a `datasets.Dataset` of words."""
         from datasets import Dataset
 
         return Dataset.from_list(self.examples(self.split(split)))
 
     def datasets(self) -> "DatasetDict":
-        """All splits as a `datasets.DatasetDict`."""
+        """Return all splits as a `datasets.DatasetDict`."""
         from datasets import DatasetDict
 
         return DatasetDict({split: self.dataset(split) for split in self.splits})
 
     def draw(self, split: str, seed: int) -> str:
-        """A question of a split, as it may be typed."""
+        """Draw a question of a split, as text that `question` accepts."""
         return str(self.examples(self.batch(split, 1, seed))[0]["question"])
 
     def examples(self, batch: Batch) -> list[dict[str, object]]:
-        """Rows in words: question, answer, bridges, difficulty under its own name."""
+        """Return rows in words: question, answer, bridges, and the difficulty keyed by its unit."""
         words = self.vocabulary.words
         rows = []
         for row in range(len(batch)):

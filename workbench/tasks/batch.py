@@ -1,4 +1,4 @@
-"""A batch of questions: what a model is given, and what the task knows of it."""
+"""Batches of questions: the model's inputs, and the labels that the task adds."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 PAD = 0  # token id, and the first word of every symbolic vocabulary
-NONE = -1  # where a row has fewer hops than the widest row
+NONE = -1  # fills the hops that a row lacks compared with the widest row
 
 Rows = TypeVar("Rows", bound="Batch")
 
@@ -18,7 +18,7 @@ Rows = TypeVar("Rows", bound="Batch")
 class Batch:
     """Rows of questions, padded on the right to the longest.
 
-    `.inputs` is all that a model is given: `model(**batch.inputs)`.
+    `.inputs` holds all inputs of a model: `model(**batch.inputs)`.
     """
 
     tokens: Int[Tensor, "batch pos"]
@@ -27,11 +27,11 @@ class Batch:
     """Position at which the answer is read."""
     answer: Int[Tensor, " batch"]
     difficulty: Int[Tensor, " batch"]
-    """Reasoning steps that the answer takes, in the task's own unit: hops, depth."""
+    """Number of reasoning steps to the answer, in the task's own unit: hops, depth."""
     bridge: Int[Tensor, "batch hop"]
-    """Tokens that a reasoner passes through, in order; −1 where a row has none."""
+    """Token ids of the intermediate results of the reasoning, in order; −1 for none."""
     bridge_at: Int[Tensor, "batch hop"]
-    """Position at which each bridge is to be read; −1 for none."""
+    """Position at which each bridge should be decodable; −1 for none."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -45,27 +45,28 @@ class Batch:
 
     @property
     def reasoning_steps(self) -> Int[Tensor, " batch"]:
-        """Another name of `difficulty`."""
+        """Alias of `difficulty`."""
         return self.difficulty
 
     @property
     def is_pad(self) -> Bool[Tensor, "batch pos"]:
-        """Which tokens fill a row up to the width of the batch."""
+        """Mask of the padding tokens."""
         columns = torch.arange(self.tokens.shape[1], device=self.tokens.device)
         return columns >= self.length[:, None]
 
     def __getitem__(self: Rows, rows: Tensor | slice) -> Rows:
-        """Some of the rows, as wide as before."""
+        """Return some of the rows, without trimming the width."""
         return replace(self, **{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
     def to(self: Rows, device: str | torch.device) -> Rows:
-        """The same rows on another device."""
+        """Return the same rows on another device."""
         return replace(self, **{f.name: getattr(self, f.name).to(device) for f in fields(self)})
 
     def other_bridges(self) -> Int[Tensor, "batch hop"]:
-        """Of each row the bridges of another, taken in turn from the rows that have one there.
+        """Return for each row the bridges of another row, for use as a control.
 
-        Where no other row has any, there is none.
+        For each hop, the rows that have a bridge pass it on to the next such row, in turn. The
+        value is −1 where no other row has one.
         """
         other = torch.full_like(self.bridge, NONE)
         for hop in range(self.bridge.shape[1]):
@@ -75,25 +76,25 @@ class Batch:
         return other
 
     def trimmed(self: Rows) -> Rows:
-        """The same rows without columns in which every row is padding."""
+        """Return the same rows without the columns in which every row is padding."""
         width = int(self.length.max())
         if width == self.tokens.shape[1]:
             return self
         return replace(self, **self._columns(width))
 
     def _columns(self, width: int) -> dict[str, Tensor]:
-        """The first `width` columns of whatever has one for each position."""
+        """Return the first `width` columns of each field that has one column per position."""
         return {"tokens": self.tokens[:, :width]}
 
     def by_length(self: Rows) -> Iterator[Rows]:
-        """The rows in groups of equal length, so that nothing is computed for padding."""
+        """Yield the rows in groups of equal length, so that nothing is computed for padding."""
         for length in self.length.unique().tolist():
             yield self[(self.length == length).nonzero()[:, 0]].trimmed()
 
     def in_parts(self: Rows, least: int) -> Iterator[Rows]:
-        """The rows in groups of like lengths, each of `least` rows or more and as wide as need be.
+        """Yield the rows in trimmed groups of similar length, each of at least `least` rows.
 
-        Groups of one length compute nothing for padding; small groups cost more than padding does.
+        Groups of one length would need no padding, but small groups cost more than padding does.
         """
         if len(self) < 2 * least:
             yield self.trimmed()
@@ -108,7 +109,7 @@ class Batch:
 
     @staticmethod
     def cat(batches: "list[Rows]") -> "Rows":
-        """One batch of all rows; every batch must come from the same task."""
+        """Concatenate batches into one; all batches must come from the same task."""
         first = batches[0]
         return replace(
             first,
@@ -118,36 +119,36 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class HopBatch(Batch):
-    """Rows whose answer is found by walking edges, a hop for each relation."""
+    """Rows whose answer is found by following edges, one hop per relation."""
 
     facts: Int[Tensor, "batch fact 3"]
     """Subject, relation and object of each hop; −1 where a row has none."""
 
     @property
     def hops(self) -> Int[Tensor, " batch"]:
-        """Edges between the question's entity and the answer."""
+        """Number of edges between the question's entity and the answer."""
         return self.difficulty
 
 
 @dataclass(frozen=True, eq=False)
 class GraphBatch(Batch):
-    """Rows that hold a directed graph, a token for each node, and ask about two of its nodes."""
+    """Rows that hold a directed graph, one token per node, and ask about two of its nodes."""
 
     adjacency: Bool[Tensor, "batch node node"]
     """Whether an edge leads from the first node to the second."""
     source_at: Int[Tensor, " batch"]
     target_at: Int[Tensor, " batch"]
     distance: Int[Tensor, "batch node"]
-    """Edges on the shortest way from the source to each node; −1 where there is none."""
+    """Number of edges on a shortest path from the source to each node; −1 without a path."""
 
     @property
     def hops(self) -> Int[Tensor, " batch"]:
-        """Edges between source and target; of an unreachable target those of its bucket."""
+        """Number of edges from source to target; the bucket's number if unreachable."""
         return self.difficulty
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """Tokens, mask, edges and the two nodes that are asked about."""
+        """Tokens, mask, edges and the two nodes that the question is about."""
         asked = {"source_at": self.source_at, "target_at": self.target_at}
         return super().inputs | {"adjacency": self.adjacency} | asked
 
@@ -161,18 +162,18 @@ class GraphBatch(Batch):
 
 @dataclass(frozen=True, eq=False)
 class DeepBatch(Batch):
-    """Rows that ask about two of their positions, or about the whole; difficulty is a depth."""
+    """Rows that ask about two of their positions or about the whole row; difficulty is a depth."""
 
     source_at: Int[Tensor, " batch"]
-    """Position of the first of two that are asked about; of a question on the whole, 0."""
+    """First of the two positions in question; 0 if the question is about the whole row."""
     target_at: Int[Tensor, " batch"]
 
     @property
     def depth(self) -> Int[Tensor, " batch"]:
-        """Levels of nesting, or facts to be composed."""
+        """Number of nesting levels, or of facts to compose."""
         return self.difficulty
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """Tokens, mask, and the two positions that are asked about."""
+        """Tokens, mask, and the two positions that the question is about."""
         return super().inputs | {"source_at": self.source_at, "target_at": self.target_at}

@@ -1,10 +1,10 @@
-"""What VCoT's tasks on sequences share: splits by depth, and guesses without reasoning.
+"""Base of VCoT's sequence tasks: splits by depth, and guesses without reasoning.
 
-    train   rows of the depths trained on
+    train   rows of the training depths
     valid   other rows of some of these depths
-    test    rows of depths trained on and deeper ones, told apart by `batch.depth`
+    test    rows of the training depths and of deeper ones; `batch.depth` holds the depth
 
-No row of one split stands in another. The first position holds <cls>, where the answer is read.
+No row occurs in two splits. The first position holds <cls>, where the answer is read.
 """
 
 from abc import abstractmethod
@@ -28,7 +28,7 @@ Rows = Int[np.ndarray, " batch"]
 
 
 class DeepConfig(StrictModel):
-    """Depths of each split and rows of each depth; the longest row, its <cls> included."""
+    """Depths of each split, rows per depth, and the maximum row length, including <cls>."""
 
     train_depths: list[int]
     valid_depths: list[int]
@@ -37,7 +37,7 @@ class DeepConfig(StrictModel):
     n_valid: int
     n_test: int
     max_length: int = 128
-    # `matched` rows come in pairs that answer differently and look alike to whoever counts words
+    # `matched` rows come in pairs with opposite answers that counting words cannot tell apart
     version: Literal["paper", "matched"] = "paper"
 
     @model_validator(mode="after")
@@ -53,12 +53,12 @@ class DeepConfig(StrictModel):
         return self
 
     def rows(self, split: str) -> dict[int, int]:
-        """Rows of a split by their depth."""
+        """Return the number of rows of a split for each depth."""
         return dict.fromkeys(getattr(self, f"{split}_depths"), getattr(self, f"n_{split}"))
 
 
 class DeepTask(Task):
-    """Questions answered by yes or no, as hard as they are deep."""
+    """Base class of yes/no tasks whose difficulty is a depth."""
 
     cfg: DeepConfig
     readout = "cls"
@@ -71,11 +71,11 @@ class DeepTask(Task):
 
     @abstractmethod
     def local_features(self, batch: Batch) -> dict[str, Num[np.ndarray, " batch"]]:
-        """What can be said of each question without reasoning, by name; a number for each row."""
+        """Return features of each row that need no reasoning, by name; one number per row."""
 
     @abstractmethod
     def guesses(self, batch: Batch) -> dict[str, Rows]:
-        """Answers by rules that do not reason, fitted on the train split, by their names."""
+        """Return the answers of rules that do not reason, fitted on the train split, by rule."""
 
     @property
     def n_ctx(self) -> int:
@@ -86,7 +86,7 @@ class DeepTask(Task):
         return self.no_and_yes
 
     def shortcuts(self, split: str) -> dict[str, float]:
-        """Accuracy of each rule of `guesses`, and of the commonest answer of the train split."""
+        """Return the accuracy of each rule of `guesses` and of the train split's usual answer."""
         if split not in self._shortcuts:
             batch = self.split(split)
             guesses = self.guesses(batch) | {"commonest answer": np.full(len(batch), self._usual)}
@@ -100,7 +100,7 @@ class DeepTask(Task):
 
     @cached_property
     def _usual(self) -> int:
-        """The commonest answer of the train split; no where both are as common."""
+        """The most common answer of the train split; 0 (no) on a tie."""
         return int(self.splits["train"].answer.double().mean() > 0.5)
 
     def _check_length(self, n_tokens: int) -> None:
@@ -112,14 +112,14 @@ class DeepTask(Task):
 
 
 class Table:
-    """The commonest answer of all rows that look alike; one answer for looks never seen."""
+    """Lookup table from feature values to their most common answer, with a default if unseen."""
 
     def __init__(self, seen: Int[np.ndarray, "row feature"], answer: Rows, otherwise: int) -> None:
         self.otherwise = otherwise
         looks, row = np.unique(seen, axis=0, return_inverse=True)
         ayes = np.bincount(row.reshape(-1), answer, len(looks))
         of_all = np.bincount(row.reshape(-1), minlength=len(looks))
-        # where both are as common, the one for looks never seen
+        # ties get the default for unseen features
         guess = np.where(2 * ayes == of_all, otherwise, 2 * ayes > of_all)
         self.guess: dict[Hashable, int] = dict(
             zip(map(tuple, looks.tolist()), map(int, guess), strict=True)
@@ -137,7 +137,7 @@ def deep_batch(
     depth: Rows,
     asked: tuple[Rows, Rows] | None = None,
 ) -> DeepBatch:
-    """Rows that pass through no entity between question and answer, read at their first token."""
+    """Build a batch of rows without bridges, whose answer is read at the first token."""
     nowhere = np.zeros(len(tokens), np.int64)
     nothing = np.zeros((len(tokens), 0), np.int64)
     source_at, target_at = asked or (nowhere, nowhere)
@@ -157,12 +157,12 @@ def deep_batch(
 
 
 def widened(tokens: Tokens, width: int) -> Int[np.ndarray, "batch width"]:
-    """The same rows with padding up to a width."""
+    """Return the rows padded to a width."""
     return np.pad(tokens, ((0, 0), (0, width - tokens.shape[1])))
 
 
 def firsts(tokens: Tokens) -> Bool[np.ndarray, " batch"]:
-    """Which rows are the first of all that equal them."""
+    """Return a mask of the rows that equal no earlier row."""
     narrow = np.ascontiguousarray(tokens, np.uint8)
     rows = narrow.view(np.dtype((np.void, narrow.shape[1])))[:, 0]
     first = np.zeros(len(tokens), bool)

@@ -1,16 +1,16 @@
 """Chains of facts over two entity-disjoint graphs: the symbolic tasks of DiscoLoop, section 4.
 
-Graph A and graph B share the relations and no entity. A fact is `subject relation → object`, a
-question `a r1 r2 → c`, where the bridge b is named nowhere: a r1 → b, b r2 → c. The model trains on
-all facts of both graphs and on some chains of A; chains of B test whether it composes facts that it
-has never seen composed.
+Graph A and graph B share their relations but no entities. A fact is `subject relation → object`. A
+question is `a r1 r2 → c`; it never names the bridge b: a r1 → b, b r2 → c. The model trains on all
+facts of both graphs and on some chains of A. Chains of B test whether it composes facts that it has
+never seen composed.
 
     train_atom  every fact of both graphs
     train_id    some chains of A
     test_id     other chains of A
     test_ood    chains of B
 
-A chain may come by one entity twice, and an entity may be its own object.
+A chain may visit the same entity twice, and an entity may be its own object.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ COUNT = {1: "one", 2: "two", 3: "three"}
 class HopsConfig(StrictModel):
     """Sizes of the graphs; the defaults are the paper's."""
 
-    n_entities: int = 500  # in each graph
+    n_entities: int = 500  # per graph
     n_relations: int = 50
     out_degree: int = 10
 
@@ -61,7 +61,7 @@ class TwoHopConfig(HopsConfig):
     n_test_ood: int = 2_000
 
     def chains(self) -> dict[int, tuple[int, int, int]]:
-        """Numbers of chains (train_id, test_id, test_ood) by hops."""
+        """Return the number of chains (train_id, test_id, test_ood) for each number of hops."""
         return {2: (self.n_train, self.n_test_id, self.n_test_ood)}
 
 
@@ -76,7 +76,7 @@ class ThreeHopConfig(HopsConfig):
     n_test_ood_three: int = 2_000
 
     def chains(self) -> dict[int, tuple[int, int, int]]:
-        """Numbers of chains (train_id, test_id, test_ood) by hops."""
+        """Return the number of chains (train_id, test_id, test_ood) for each number of hops."""
         return {
             2: (self.n_train_two, self.n_test_id_two, self.n_test_ood_two),
             3: (self.n_train_three, self.n_test_id_three, self.n_test_ood_three),
@@ -91,9 +91,10 @@ class FactGraph(NamedTuple):
     target: Ints  # [entity out_degree]
 
     def walk(self, chain: Ints, hops: int) -> tuple[Ints, Ints]:
-        """Nodes [chain hops+1] and relations [chain hops] of chains, by their numbers.
+        """Return the nodes [chain hops+1] and relations [chain hops] of numbered chains.
 
-        A chain's number has one digit for the entity and one for the edge taken at each hop.
+        A chain's number encodes the entity as its first digit and then the edge taken at each hop,
+        one digit per hop in base `out_degree`.
         """
         degree = self.relation.shape[1]
         node = chain // degree**hops
@@ -107,7 +108,7 @@ class FactGraph(NamedTuple):
 
 
 class HopTask(Task):
-    """Facts and chains of up to `max_hops` hops."""
+    """Base class of tasks with facts and chains of up to `max_hops` hops."""
 
     cfg: TwoHopConfig | ThreeHopConfig
 
@@ -142,11 +143,11 @@ class HopTask(Task):
         return {"train_atom": Batch.cat(facts)} | {k: Batch.cat(v) for k, v in rows.items()}
 
     def shortcuts(self, split: str) -> dict[str, float]:
-        """Accuracy of the best guess from part of the question, by what it looks at.
+        """Return the accuracy of the best guess from each part of the question, by the part.
 
-        Each is a ceiling: the guess knows the answers of all chains of the same graph and length,
-        but sees only its part of the question. Without a graph to look at, no shortcut can know
-        more.
+        Each value is an upper bound: the guess has the answers of all chains of the same graph and
+        length, but sees only its part of the question. A shortcut that cannot use the graph cannot
+        do better.
         """
         batch = self.splits[split]
         found: dict[str, list[np.ndarray]] = {}
@@ -159,7 +160,7 @@ class HopTask(Task):
         return {seen: float(np.concatenate(right).mean()) for seen, right in found.items()}
 
     def _guesses(self, rows: Batch, graph: str, hops: int) -> dict[str, np.ndarray]:
-        """For each view of the question, which rows a guess from it gets right."""
+        """Return which rows a guess from each view of the question gets right."""
         nodes, relations = self.graphs[graph].walk(self._all_chains(hops), hops)
         questions = np.concatenate((nodes[:, :1], relations), 1)
         asked = rows.tokens[:, : hops + 1].numpy()
@@ -209,7 +210,7 @@ class HopTask(Task):
         return np.arange(self.cfg.n_entities * self.cfg.out_degree**hops)
 
     def _draw(self, graph: str, hops: int, n: int) -> Ints:
-        """Numbers of `n` different chains of one graph."""
+        """Draw the numbers of `n` different chains of one graph."""
         n_chains = self.cfg.n_entities * self.cfg.out_degree**hops
         if n > n_chains:
             raise ValueError(
@@ -282,19 +283,19 @@ class TwoHop(HopTask):
     },
 )
 class ThreeHop(HopTask):
-    """Facts, two-hop and three-hop chains; both lengths are trained on."""
+    """Facts, two-hop chains and three-hop chains; training includes both lengths."""
 
     Config = ThreeHopConfig
 
 
 def _best_guess(seen: Ints, answer: Ints, asked: Ints) -> Ints:
-    """The commonest answer among all rows that look alike, for each row that is asked about."""
+    """Return, for each row of `asked`, the most common answer among equal rows of `seen`."""
     both = np.concatenate((seen, asked))
     _, key = np.unique(both, axis=0, return_inverse=True)
     key, wanted = np.split(key, [len(seen)])
     n_answers = int(answer.max()) + 1
     pair, count = np.unique(key * n_answers + answer, return_counts=True)
-    order = count.argsort(kind="stable")  # the commonest is written last
+    order = count.argsort(kind="stable")  # the most common answer is written last and so wins
     guess = np.full(int(key.max()) + 1, NONE)
     guess[pair[order] // n_answers] = pair[order] % n_answers
     return guess[wanted]

@@ -1,4 +1,4 @@
-"""Fitting a model to a task, with the measurements built in."""
+"""Training a model on a task, with built-in measurements."""
 
 from workbench.training.trainer import Trainer, TrainingDiverged, train
 

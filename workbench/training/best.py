@@ -9,25 +9,28 @@ from torch import Tensor, nn
 
 from workbench.settings.files import read_tensors, write_tensors
 
-BEST = "best.safetensors"  # of the stage that training is in, in full precision
+BEST = "best.safetensors"  # best weights of the current stage, in full precision
 
 
 class BestSteps:
-    """Keeps one step of each stage in `steps/`; of the last one the weights in full, too."""
+    """Record of the best step of each stage, whose weights are kept in `steps/`.
+
+    The best weights of the latest stage are also kept in full precision.
+    """
 
     def __init__(self, folder: Path, is_kept: Callable[[int], bool]) -> None:
-        """Begin without any.
+        """Start with no steps recorded.
 
         Args:
-            folder: The run's.
-            is_kept: Whether the weights of a step are kept for another reason.
+            folder: The run's folder.
+            is_kept: Returns whether the weights of a step are kept for another reason.
         """
         self.folder = folder
         self.is_kept = is_kept
-        self._found: dict[int, tuple[int, float]] = {}  # of each stage step and accuracy
+        self._found: dict[int, tuple[int, float]] = {}  # stage: (step, accuracy)
 
     def offer(self, stage: int, step: int, accuracy: float, model: nn.Module) -> None:
-        """Keep these weights if they are the best of their stage so far; of equals the first."""
+        """Keep these weights if they are the best of their stage so far; the first wins a tie."""
         before = self._found.get(stage)
         if before is not None and before[1] >= accuracy:
             return
@@ -44,20 +47,20 @@ class BestSteps:
         return bool(self._found) and chosen and not (self.folder / BEST).exists()
 
     def last(self) -> dict[str, Tensor] | None:
-        """The best weights of the last stage, if any were measured."""
+        """Return the best weights of the last stage, or None if none were measured."""
         path = self.folder / BEST
         return read_tensors(path) if self._found and path.exists() else None
 
     def plain(self) -> dict[str, Any]:
-        """What is known, for the point to go on from."""
+        """Return the recorded steps as plain data, for the resume point."""
         return {str(stage): list(found) for stage, found in self._found.items()}
 
     def restore(self, plain: dict[str, Any]) -> None:
-        """Take up what was known at a point."""
+        """Restore the recorded steps from a resume point."""
         self._found = {int(stage): (step, accuracy) for stage, (step, accuracy) in plain.items()}
 
     def tidy(self) -> None:
-        """Drop what only a training under way needs."""
+        """Delete the file that is needed only during training."""
         (self.folder / BEST).unlink(missing_ok=True)
 
     def _path(self, step: int) -> Path:
@@ -65,5 +68,5 @@ class BestSteps:
 
 
 def write_half(path: Path, model: nn.Module) -> None:
-    """Keep weights in half the bytes."""
+    """Write the weights in bfloat16, half the bytes of float32."""
     write_tensors(path, {name: t.to(torch.bfloat16) for name, t in model.state_dict().items()})

@@ -1,4 +1,4 @@
-"""What a run is taught: its batches, their loss, and what is measured of the model meanwhile."""
+"""Lessons of a run: its batches, their loss, and the measurements made during training."""
 
 import zlib
 from abc import ABC, abstractmethod
@@ -28,35 +28,35 @@ Split = Callable[[Batch], Iterator[Batch]]
 
 
 class Lessons(ABC):
-    """Batches and their loss; batch i is a pure function of (seed, i)."""
+    """Batches, loss and measurements of a run; batch i is a pure function of (seed, i)."""
 
     @abstractmethod
     def batch(self, number: int) -> Batch:
-        """The rows of one step."""
+        """Return the rows of one step."""
 
     @abstractmethod
     def loss(self, batch: Batch, number: int, parts: Split) -> Tensor:
-        """Mean loss of a batch, computed in the parts that `parts` makes of it."""
+        """Return the mean loss of a batch, computed on the parts into which `parts` splits it."""
 
     @abstractmethod
     def epoch(self, number: int) -> float:
-        """How often the training rows have been seen before batch `number`."""
+        """Return how often the training rows have been seen before batch `number`."""
 
     @abstractmethod
     def measure(self, number: int) -> dict[str, dict[str, Any]]:
-        """What is found of the model after `number` steps, by split."""
+        """Measure the model after `number` steps, by split."""
 
     def stage(self, number: int) -> int:
-        """The stage of a curriculum that batch `number` belongs to."""
+        """Return the curriculum stage that batch `number` belongs to."""
         return 0
 
     def thoughts(self, number: int) -> int | None:
-        """Thoughts of a row of the stage; None for models that loop."""
+        """Return the number of thoughts in the stage of batch `number`; None if the model loops."""
         return None
 
 
 class LoopLessons(Lessons):
-    """Questions whose answer is read at one position, after one loop or another."""
+    """Lessons for models that loop: each answer is read at one position, after some loop."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class LoopLessons(Lessons):
 
 
 class WordedLessons(Lessons):
-    """Problems whose solutions are learnt by heart, by words first and by thoughts later."""
+    """Lessons for models with thoughts: solutions are taught in words first, then by thoughts."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class WordedLessons(Lessons):
         solutions = (sum(map(len, e.steps)) for e in task.encoded("train"))
         self.curriculum = Curriculum(cfg.curriculum, max(solutions))
         self.order = Order("train", len(task.problems("train")), seed)
-        # The first of them are what a batch of that many problems holds
+        # With the same seed, a smaller n draws a prefix of these problems
         self.measured = {
             split: task.batch(split, cfg.measure.n, DRAW).number.tolist()  # type: ignore[attr-defined]
             for split in cfg.measure.splits or ("valid",)

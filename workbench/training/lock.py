@@ -1,4 +1,4 @@
-"""One training at a time writes a run's folder."""
+"""A lock on a run's folder, so that only one training at a time writes to it."""
 
 import os
 from contextlib import suppress
@@ -8,17 +8,17 @@ from workbench.settings.config import ConfigError
 
 try:
     import fcntl
-except ImportError:  # there is no such lock on Windows; two trainings there are not told apart
+except ImportError:  # Windows has no such lock, so a second training goes unnoticed there
     fcntl = None  # type: ignore[assignment]
 
 NAME = ".lock"
 
 
 class RunLock:
-    """The right to write a run's folder, held by the operating system until the process ends.
+    """Exclusive lock on a run's folder, which the operating system frees when the process ends.
 
-    A process that is killed loses it, so that no lock is ever left behind. Where the file system
-    keeps no locks, nothing is guarded.
+    Because a killed process loses it, no stale lock is ever left behind. On a file system without
+    locks, the folder is not protected.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,7 +49,7 @@ class RunLock:
             except OSError:  # a file system without locks
                 os.close(descriptor)
                 return
-            if not self._is_current(descriptor):  # its holder took it away while we waited
+            if not self._is_current(descriptor):  # its holder deleted the file in the meantime
                 os.close(descriptor)
                 continue
             os.ftruncate(descriptor, 0)
@@ -57,7 +57,7 @@ class RunLock:
             self.descriptor = descriptor
 
     def drop(self) -> None:
-        """Give the lock back, if it was taken."""
+        """Release the lock, if it was taken."""
         if self.descriptor is None:
             return
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What training logs: every split, read after each loop, as plain data."""
+"""Measurements logged during training: every split, after each loop, as plain data."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,12 +20,12 @@ DRAW = 0  # seed of the rows that are measured: the same ones at every step
 def measured_rows(
     task: Task, splits: list[str] | None, n: int, device: str | torch.device
 ) -> dict[str, Batch]:
-    """The rows of each split that measurements look at."""
+    """Return the rows of each split on which the model is measured."""
     return {name: task.batch(name, n, DRAW).to(device) for name in splits or list(task.splits)}
 
 
 def measure(model: DepthModel, batch: Batch) -> dict[str, Any]:
-    """One split's measurements, for the history."""
+    """Measure a model that loops on one split, for the history."""
     was_training = model.training
     model.eval()
     reading = read(model, batch)
@@ -49,7 +49,7 @@ def measure(model: DepthModel, batch: Batch) -> dict[str, Any]:
 def measure_worded(
     model: ThoughtModel, task: WordedTask, split: str, batch: WordedBatch
 ) -> dict[str, Any]:
-    """One split's measurements, answers said aloud, for the history."""
+    """Measure a model with thoughts on one split by its generated answers, for the history."""
     was_training = model.training
     model.eval()
     heard = hear(model, task, [task.problems(split)[n] for n in batch.number.tolist()], batch)
@@ -70,5 +70,5 @@ def measure_worded(
 
 
 def headline(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """Accuracies by split in a few characters, for the progress bar."""
+    """Format the accuracies by split in a few characters, for the progress bar."""
     return " ".join(f"{split} {record['accuracy']:.2f}" for split, record in records.items())

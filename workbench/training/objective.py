@@ -1,4 +1,4 @@
-"""What training makes small: the loss of the final loop, of every loop, and of pondering."""
+"""The training loss of models that loop: final loop, all loops, and ponder cost."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -15,9 +15,10 @@ from workbench.tasks.batch import Batch
 
 
 class Objective:
-    """(1 − a)·CE of the final loop + a·mean CE over the loops, + w·(N + R) where positions halt.
+    """(1 − a)·CE of the final loop + a·mean CE over the loops, + w·(N + R) if positions halt.
 
-    VCoT (arXiv 2603.21676), ablation of intermediate supervision; ponder cost of Graves 2016.
+    The term a is the ablation of intermediate supervision in VCoT (arXiv 2603.21676); N + R is the
+    ponder cost of Graves 2016.
     """
 
     def __init__(
@@ -25,18 +26,18 @@ class Objective:
     ) -> None:
         self.cfg = cfg
         self.model = model
-        self.prepared = prepared  # the same model, as it is to be called while training
+        self.prepared = prepared  # the same model, wrapped for training
         self.halts = PONDER in model.hook_dict
 
     def __call__(
         self, batch: Batch, n_loops: int | Int[Tensor, " batch"] | None
     ) -> Float[Tensor, ""]:
-        """The loss, summed over the rows."""
+        """Return the loss, summed over the rows."""
         a = self.cfg.intermediate
         cost: dict[str, Tensor] = {}
 
         def note(tensor: Tensor, /, *, hook: HookPoint) -> None:
-            cost["ponder"] = tensor  # of the last loop in the end
+            cost["ponder"] = tensor  # overwritten by each loop, so that the last one stays
 
         with self.model.hooks(fwd_hooks=[(PONDER, note)]) if self.halts else nullcontext():
             logits = self.prepared(

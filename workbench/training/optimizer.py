@@ -1,4 +1,4 @@
-"""AdamW as a recipe describes it."""
+"""AdamW and its learning rate, as a recipe specifies them."""
 
 import math
 
@@ -11,7 +11,11 @@ EMBEDDINGS = ("W_E", "W_pos", "W_U", "W_loop", "W_role")
 
 
 def make_optimizer(model: LatentModel, cfg: OptimizerConfig) -> torch.optim.AdamW:
-    """Fused AdamW; maps (W_*, _W_*) are decayed, embeddings on request, biases and gains never."""
+    """Build a fused AdamW.
+
+    Weight decay applies to weight matrices (W_*, _W_*), to embeddings only if `decay_embeddings` is
+    set, and never to biases and gains.
+    """
     decayed: list[torch.nn.Parameter] = []
     kept: list[torch.nn.Parameter] = []
     for name, parameter in model.named_parameters():
@@ -29,7 +33,7 @@ def make_optimizer(model: LatentModel, cfg: OptimizerConfig) -> torch.optim.Adam
 
 
 def learning_rate(cfg: OptimizerConfig, step: int, n_steps: int) -> float:
-    """Of the update that makes step `step` + 1."""
+    """Return the learning rate of the update that leads from `step` to `step` + 1."""
     if step < cfg.warmup:
         return cfg.lr * (step + 1) / cfg.warmup
     if cfg.schedule == "constant":

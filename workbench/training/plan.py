@@ -1,4 +1,4 @@
-"""What a recipe would do, before it does it."""
+"""Dry run of a recipe: what it would train, and at what cost."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -18,20 +18,20 @@ from workbench.training.resolve import resolve
 from workbench.training.stream import BatchStream
 from workbench.training.trainer import n_saved
 
-LOOKED_AT = 8  # batches of a curriculum from which its operations are estimated
+LOOKED_AT = 8  # batches from which the operations of a curriculum are estimated
 
 
 class Amount(NamedTuple):
-    """What depends on how a task is taught."""
+    """Rows, epochs and operations of a training, which depend on the kind of task."""
 
     rows: dict[str, str]
     epochs: str
     flops: float
-    best: int = 0  # steps kept beside those of `training.save`, the best ones of the stages
+    best: int = 0  # steps saved in addition to those of `training.save`: the best of each stage
 
 
 def plan(recipe: Recipe, folder: Path) -> str:
-    """The resolved recipe, and what it amounts to: parameters, operations, epochs, bytes."""
+    """Return the resolved recipe and its cost as text: parameters, operations, epochs, bytes."""
     task, resolved = resolve(recipe)
     model = build_model(model_config(resolved.model))
     cfg = resolved.training
@@ -52,7 +52,7 @@ def plan(recipe: Recipe, folder: Path) -> str:
 
 
 def of_loops(cfg: TrainingConfig, task: Task, model: DepthModel, seed: int) -> Amount:
-    """What training a model that loops takes."""
+    """Estimate the cost of training a model that loops."""
     stream = BatchStream(task, cfg.mixture, cfg.batch_size, seed)
     tokens = int(stream.batch(0).length.sum())
     loops = sum(cfg.loops) / 2 if isinstance(cfg.loops, list) else None
@@ -64,14 +64,14 @@ def of_loops(cfg: TrainingConfig, task: Task, model: DepthModel, seed: int) -> A
 
 
 def of_thoughts(cfg: TrainingConfig, task: WordedTask, model: ThoughtModel, seed: int) -> Amount:
-    """What training a model that thinks takes."""
+    """Estimate the cost of training a model with thoughts."""
     lessons = WordedLessons(cfg, task, model, model, seed)
     stages = sorted({lessons.stage(0), lessons.stage(cfg.steps - 1)})
     looked_at = np.linspace(0, cfg.steps - 1, LOOKED_AT).astype(int).tolist()
     flops = 0.0
     for batch in map(lessons.batch, looked_at):
         rows = zip(batch.length, batch.n_thoughts, batch.scored.sum(1), strict=True)
-        # The last token is said and not run
+        # The last token is only predicted, not run through the model
         flops += sum(forward_flops(model, int(n) - 1, int(k), int(said)) for n, k, said in rows)
     return Amount(
         {split: _rows(task, split) for split in task.split_names},
@@ -83,7 +83,7 @@ def of_thoughts(cfg: TrainingConfig, task: WordedTask, model: ThoughtModel, seed
 
 
 def _rows(task: WordedTask, split: str) -> str:
-    """How many problems a split has, how many were too long, and how many nobody can answer."""
+    """Describe how many problems a split has, and how many are too long or cannot be answered."""
     kept = f"{len(task.problems(split)):,}"
     notes = {"too long": task.left_out.get(split, 0)}
     notes["answers with unknown words"] = task.unsayable(split)
@@ -92,14 +92,14 @@ def _rows(task: WordedTask, split: str) -> str:
 
 
 def flops_per_token(model: DepthModel, n_loops: float | None = None) -> float:
-    """Of the matrix products of one token's forward and backward pass (3 × 2 × weights used).
+    """Return the FLOPs of one token's matrix products, forward and backward (3 × 2 × weights used).
 
-    Products whose number grows with the square of the length, as attention's, are not counted.
+    Products that grow with the square of the length, such as attention's, are not counted.
     """
     loops = model.n_loops if n_loops is None else n_loops
     in_loop = weights_in_products(model.blocks)
     around = weights_in_products(model.prelude) + weights_in_products(model.coda)
-    # A yes or no is read once a row, which is little; a word at about every second token
+    # A yes/no head runs once per row, which is little; the unembedding at about every second token
     vocabulary = model.cfg.d_vocab * model.cfg.d_model if model.head is None else 0
     own = model.recurrence.flops(loops, vocabulary)
     return 3.0 * (2.0 * (in_loop * loops + around + vocabulary / 2) + own)

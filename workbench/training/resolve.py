@@ -1,4 +1,4 @@
-"""What a recipe leaves open is filled in by its task; what does not fit its task is refused."""
+"""Resolution of recipes: the task fills in what a recipe leaves open; misfits are refused."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from workbench.training.start import PRETRAINED, start_shape
 
 
 def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
-    """The task of a recipe, and the recipe with every value written out."""
+    """Return the task of a recipe, and the recipe with every value written out."""
     task = task_from(recipe.task, recipe.seed)
     check_kind(task, recipe)
     task = task.as_taught(recipe.training.curriculum)
@@ -45,9 +45,10 @@ def resolve(recipe: Recipe) -> tuple[Task, Recipe]:
 
 
 def backbone(recipe: Recipe, needed: dict[str, int]) -> dict[str, Any]:
-    """The shape of what a recipe starts from, at least as large as its task needs.
+    """Return the shape of the model that a recipe starts from, at least as large as the task needs.
 
-    A recipe that names a width and starts from a run says its own shape.
+    It is empty if there is no such model, or if the recipe starts from a run and sets `d_model`:
+    the recipe then specifies the whole shape.
     """
     start = recipe.training.start_from
     if start is None or ("d_model" in recipe.model and not start.startswith(PRETRAINED)):
@@ -63,8 +64,8 @@ def check_kind(task: Task, recipe: Recipe) -> None:
     """Refuse a family that cannot give the task's answers.
 
     Raises:
-        ConfigError: The task's answers are said in words and the family does not say any, or are
-            read after each loop and the family does not loop.
+        ConfigError: The task needs answers in words and the family does not generate any, or the
+            answers are read after each loop and the family does not loop.
     """
     name = str(recipe.model.get("family"))
     if "family" not in recipe.model or family(name).kind is task.kind:
@@ -75,7 +76,7 @@ def check_kind(task: Task, recipe: Recipe) -> None:
 
 
 def check_parts(cfg: ModelConfig, task: Task) -> None:
-    """Refuse a perception or a readout that the task's questions or each other do not serve."""
+    """Refuse a perception and readout that do not fit the task or each other."""
     perception, own_perception = (
         part(PERCEPTIONS, name, "perception") for name in (cfg.perception, task.perception)
     )
@@ -99,7 +100,7 @@ def check_parts(cfg: ModelConfig, task: Task) -> None:
 
 
 def check_splits(recipe: Recipe, task: Task) -> None:
-    """Refuse splits to train on or to measure that the task lacks."""
+    """Refuse training or measurement splits that the task does not have."""
     cfg = recipe.training
     for field, splits in (("measure.splits", cfg.measure.splits), ("mixture", cfg.mixture)):
         for split in splits or ():

@@ -1,7 +1,7 @@
-"""The point from which a killed run goes on: weights, moments and random states, without pickles.
+"""Resume points of killed runs: weights, optimizer moments and random states, without pickles.
 
-`resume/state.safetensors` holds tensors, `resume/state.json` plain values. The folder is exchanged
-whole, so that a kill at any moment leaves the old point or the new one.
+`resume/state.safetensors` holds tensors, `resume/state.json` plain values. The folder is replaced
+as a whole, so that a kill at any moment leaves either the old point or the new one.
 """
 
 import json
@@ -31,14 +31,14 @@ def save_point(
     state: dict[str, Any],
     random_states: Sequence[dict[str, Any]] | None = None,
 ) -> None:
-    """Write a point to go on from.
+    """Write a resume point.
 
     Args:
         folder: The run's folder.
-        model: Its weights are kept in full precision.
-        optimizer: Its moments are kept.
-        state: What else the trainer must know; plain values.
-        random_states: `random_state()` of each process; by default of this one alone.
+        model: The model, whose weights are saved in full precision.
+        optimizer: The optimizer, whose moments are saved.
+        state: Everything else that the trainer needs, as plain values.
+        random_states: `random_state()` of each process; by default only that of this process.
     """
     fresh, present, old = (folder / f"{FOLDER}{end}" for end in (".new", "", ".old"))
     shutil.rmtree(fresh, ignore_errors=True)
@@ -63,12 +63,12 @@ def save_point(
 def load_point(
     folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, rank: int = 0
 ) -> dict[str, Any] | None:
-    """Put weights, moments and random states back; return the plain values, or None without one.
+    """Restore weights, moments and random states; return the plain values, or None without a point.
 
-    A process of a higher number than wrote the point begins with the random state of the first.
+    A process whose rank was not there when the point was written takes the random state of rank 0.
 
     Raises:
-        FileError: The point is there but broken.
+        FileError: The point exists but is broken.
     """
     present = folder / FOLDER
     if not present.exists():  # killed between the two renames
@@ -82,7 +82,7 @@ def load_point(
         return _restored(model, optimizer, state, tensors, rank)
     except FileError:
         raise
-    except Exception as error:  # whatever torch, numpy and Python say of a state that is not theirs
+    except Exception as error:  # whatever torch, numpy and Python raise for a foreign state
         first = str(error).partition("\n")[0]
         raise FileError(
             f"{present} is broken and cannot be taken up ({first}); start anew in another folder"
@@ -96,7 +96,7 @@ def _restored(
     tensors: dict[str, Tensor],
     rank: int,
 ) -> dict[str, Any]:
-    """Put everything back; the plain values that are left."""
+    """Restore everything; return the remaining plain values."""
     model.load_state_dict(_below(tensors, "model."))
     moments: dict[int, dict[str, Tensor]] = {}
     for name, tensor in _below(tensors, "optimizer.").items():
@@ -113,7 +113,7 @@ def _restored(
 
 
 def random_state() -> dict[str, Any]:
-    """This process's random states: of Python and numpy plain values, of torch tensors."""
+    """Return this process's random states: plain for Python and numpy, tensors for torch."""
     version, internal, gauss = random.getstate()
     return {
         "python": [version, list(internal), gauss],
@@ -123,7 +123,7 @@ def random_state() -> dict[str, Any]:
 
 
 def _of(rank: int) -> str:
-    """What the names of a process's random states carry; nothing for the first."""
+    """Return the suffix for the names of a process's random states; empty for rank 0."""
     return f"_{rank}" if rank else ""
 
 
@@ -147,7 +147,7 @@ def _restore_torch_random(tensors: dict[str, Tensor]) -> None:
 
 
 def _plain(state: Any) -> Any:
-    """Numpy's random state with its array as a list."""
+    """Return numpy's random state with its array as a list."""
     return state | {"state": state["state"] | {"key": state["state"]["key"].tolist()}}
 
 

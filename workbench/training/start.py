@@ -1,4 +1,4 @@
-"""Weights to begin with: those of another run, or of a pretrained transformer."""
+"""Initial weights from another run or from a pretrained transformer."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from workbench.runs import check_fits, load_run
 from workbench.settings.config import ModelConfig
 from workbench.words.tokenizer import SPECIALS, PretrainedVocabulary, Vocabulary
 
-PRETRAINED = "pretrained:"  # before a Hub id, a folder or a GGUF file
-POSITIONS = {"W_pos": 0, "b": 1}  # tables by position or distance, and their axis
-LIKE = "<<"  # the token as which CoCoNuT's special tokens begin, where it is one
+PRETRAINED = "pretrained:"  # prefix of a Hub id, a folder or a GGUF file
+POSITIONS = {"W_pos": 0, "b": 1}  # tables by position or distance: name and axis
+LIKE = "<<"  # CoCoNuT initialises its special tokens with this one, if it is a single token
 
 
 def start_shape(start: str | None) -> dict[str, Any]:
-    """What a start says of the model's shape: that of its layers, nothing of its recurrence.
+    """Return the config fields that a start determines: those of the layers, not the recurrence.
 
     Raises:
         FileError: There is no such run.
@@ -32,14 +32,15 @@ def start_shape(start: str | None) -> dict[str, Any]:
 
 
 def start_from(model: LatentModel, start: str, vocabulary: Vocabulary) -> None:
-    """Take over weights; what they lack of a recurrence or of positions stays fresh.
+    """Load initial weights into a model.
 
-    So does what is not trained.
+    Recurrence weights and positions that the start lacks stay freshly initialised, and so do
+    parameters that are not trained.
 
     Args:
         model: The model that is to be trained.
         start: A run, or a pretrained transformer after `pretrained:`.
-        vocabulary: The task's.
+        vocabulary: The task's vocabulary.
 
     Raises:
         FileError: There is no such run, or its weights do not fit.
@@ -63,7 +64,7 @@ def start_from(model: LatentModel, start: str, vocabulary: Vocabulary) -> None:
 
 
 def _longer(name: str, tensor: Tensor, own: dict[str, Tensor]) -> Tensor:
-    """A table of positions as long as the model's own, which the start may not have needed."""
+    """Extend a shorter table of positions with the last entries of the model's own table."""
     axis = POSITIONS.get(name.rpartition(".")[2]) if "rel_pos" in name or "W_pos" in name else None
     if axis is None or name not in own or tensor.shape[axis] >= own[name].shape[axis]:
         return tensor
@@ -72,7 +73,7 @@ def _longer(name: str, tensor: Tensor, own: dict[str, Tensor]) -> Tensor:
 
 
 def _pretrained(model: LatentModel, source: str, vocabulary: Vocabulary) -> dict[str, Tensor]:
-    """A transformer's weights, with rows for the tokens that thoughts need."""
+    """Return a transformer's weights, with rows for the special tokens that thoughts need."""
     one = isinstance(vocabulary, PretrainedVocabulary) and len(vocabulary.encode(LIKE)) == 1
     found = from_pretrained(
         source,

@@ -14,8 +14,8 @@ from workbench.tasks.batch import Batch
 class BatchStream:
     """Batches that hold a fixed number of rows of each split.
 
-    Each split runs through its rows in an order of its own, drawn anew for every epoch. The rows
-    stay on one device; nothing is loaded while training.
+    The rows of each split are shuffled separately, and anew for every epoch. All rows stay on one
+    device; nothing is loaded during training.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class BatchStream:
         }
 
     def batch(self, number: int) -> Batch:
-        """The rows of one step, splits one after the other."""
+        """Return the rows of one step, one split after the other."""
         parts = []
         for split, count in self.counts.items():
             places = self.orders[split].places(number * count, count)
@@ -46,23 +46,23 @@ class BatchStream:
         return Batch.cat(parts)
 
     def loops(self, number: int, least: int, most: int) -> int:
-        """Loops of batch `number`, every number from least to most as likely."""
+        """Return the number of loops of batch `number`, uniform from `least` to `most`."""
         rng = np.random.default_rng([self.seed, zlib.crc32(b"loops"), number])
         return int(rng.integers(least, most + 1))
 
     def epoch(self, number: int) -> float:
-        """How often the rows of the main split have been seen before batch `number`."""
+        """Return how often the rows of the main split have been seen before batch `number`."""
         split = self.main_split
         return number * self.counts[split] / len(self.rows[split])
 
     @property
     def main_split(self) -> str:
-        """The split whose passes are counted as epochs: the chains, where there are facts too."""
+        """The split whose passes count as epochs: `train_id` (chains) if used, else the first."""
         return "train_id" if "train_id" in self.counts else next(iter(self.counts))
 
 
 class Order:
-    """The rows of a split in the order of training, drawn anew for every epoch."""
+    """Training order of the rows of a split, shuffled anew for every epoch."""
 
     def __init__(
         self, split: str, size: int, seed: int, device: str | torch.device = "cpu"
@@ -71,10 +71,10 @@ class Order:
         self.size = size
         self.seed = seed
         self.device = device
-        self._present: tuple[int, torch.Tensor] | None = None  # an epoch and its order
+        self._present: tuple[int, torch.Tensor] | None = None  # the current epoch and its order
 
     def places(self, start: int, count: int) -> torch.Tensor:
-        """Rows start … start+count of the epochs' orders laid end to end."""
+        """Return rows start … start+count of the concatenated orders of all epochs."""
         parts = []
         while count:
             epoch, offset = divmod(start, self.size)
@@ -92,13 +92,13 @@ class Order:
 
 
 def proportional(task: Task) -> dict[str, float]:
-    """Every training split in proportion to its size."""
+    """Return the share of every training split, in proportion to its size."""
     sizes = {name: len(rows) for name, rows in task.splits.items() if name.startswith("train")}
     return {name: size / sum(sizes.values()) for name, size in sizes.items()}
 
 
 def _whole(shares: Mapping[str, float], total: int) -> dict[str, int]:
-    """Shares as whole numbers that add up to the total, the largest remainders rounded up."""
+    """Turn shares into counts that add up to the total; the largest remainders are rounded up."""
     counts = {split: int(share * total) for split, share in shares.items()}
     left = total - sum(counts.values())
     by_remainder = sorted(shares, key=lambda split: counts[split] - shares[split] * total)

@@ -1,7 +1,7 @@
-"""The training loop, on `accelerate`: one recipe for CPU, one GPU or several.
+"""The training loop, built on `accelerate`: the same recipe runs on CPU, one GPU or several.
 
-A run's folder is written as it goes: recipe first, history and steps while it trains, the point to
-go on from every `save.resume_every` steps, the final weights and the card at the end.
+The run's folder is written as training proceeds: first the recipe, then the history and saved
+steps, a resume point every `save.resume_every` steps, and at the end the final weights and card.
 """
 
 import json
@@ -46,27 +46,27 @@ from workbench.training.resume import load_point, random_state, save_point
 from workbench.training.start import start_from
 
 POINT = {"step": (is_whole, "a whole number"), "seconds": (is_number, "a number")}
-PART = 32  # rows of like lengths that are run at once
+PART = 32  # least number of rows of similar lengths that run together
 
 
 class TrainingDiverged(RuntimeError):
-    """Loss or gradient is no longer a number; the weights are as they were before that step."""
+    """Error for a loss or gradient that is not finite; the weights are those before that step."""
 
 
 def train(recipe: Recipe, folder: Path, resume: bool = False, quiet: bool = False) -> Path:
-    """Make a run.
+    """Train a model as a recipe specifies, and write the run.
 
     Args:
-        recipe: What to train.
-        folder: Where the run is written.
-        resume: Go on from where a killed run of the same recipe stopped, if it had begun.
-        quiet: Show no progress bar.
+        recipe: The recipe.
+        folder: Folder of the run.
+        resume: Continue a killed run of the same recipe from its resume point, if there is one.
+        quiet: Hide the progress bar.
 
     Returns:
         The run's folder.
 
     Raises:
-        ConfigError: The folder holds another run, or the recipe says something wrong.
+        ConfigError: The folder holds another run, or the recipe is invalid.
         TrainingDiverged: Loss or gradient is no longer finite.
     """
     trainer = Trainer(recipe, folder, quiet)
@@ -79,7 +79,7 @@ def train(recipe: Recipe, folder: Path, resume: bool = False, quiet: bool = Fals
 
 
 class Trainer:
-    """Everything that one run needs while it is being made."""
+    """State of one run during training: task, model, optimizer, lessons and files."""
 
     def __init__(self, recipe: Recipe, folder: Path, quiet: bool = False) -> None:
         self.folder = folder
@@ -90,7 +90,7 @@ class Trainer:
         np.random.seed(recipe.seed)
         torch.manual_seed(recipe.seed)
         self.model = build_model(model_config(self.recipe.model)).train()
-        # One loop or no thought leaves what lies between them without a gradient
+        # With one loop or no thoughts, the weights of the recurrence get no gradient
         between = any(name.startswith("recurrence.") for name, _ in self.model.named_parameters())
         shared = DistributedDataParallelKwargs(find_unused_parameters=between)
         self.accelerator = Accelerator(mixed_precision=self.cfg.precision, kwargs_handlers=[shared])
@@ -104,10 +104,10 @@ class Trainer:
         self.best = BestSteps(folder, partial(is_saved, self.cfg.save))
         self.lock = RunLock(folder)
         self.step = 0
-        self.seconds = 0.0  # of training so far, over all sessions
+        self.seconds = 0.0  # training time so far, over all sessions
 
     def start(self, resume: bool) -> None:
-        """Lay the folder out, or take up the point it holds."""
+        """Set up the folder, or load the resume point that it holds."""
         stored = self.folder / "recipe.yaml"
         if is_file(self.folder):
             raise ConfigError(f"{self.folder} is no folder; choose another --out")
@@ -133,8 +133,8 @@ class Trainer:
                     )
                 fields_of(point, POINT, f"the resume point of {self.folder}")
                 self.step, self.seconds = point["step"], point["seconds"]
-                self.best.restore(point.get("best", {}))  # which older points do not hold
-        # No process may lay the folder out before all have seen what it held
+                self.best.restore(point.get("best", {}))  # older points lack this field
+        # Every process must have read the folder before the main process writes to it
         self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
             make_folder(self.folder / "steps")
@@ -142,7 +142,7 @@ class Trainer:
             cut_history(self.folder / "history.jsonl", self.step)
 
     def run(self) -> None:
-        """Train to the end, writing as it goes."""
+        """Train to the end and write the run's files along the way."""
         try:
             self._run()
         finally:
@@ -177,12 +177,16 @@ class Trainer:
                     self._log(watch, norm, bar)
                 self._keep(last)
         self._finish()
-        self.accelerator.wait_for_everyone()  # none may leave while another still needs it
+        self.accelerator.wait_for_everyone()  # no process may exit while another still needs it
 
     def update(self, number: int, watch: GradientByLoop | None = None) -> tuple[float, float]:
-        """One optimiser step; returns loss and gradient norm before clipping."""
+        """Take one optimiser step.
+
+        Returns:
+            The loss and the gradient norm before clipping; zeros without `watch`.
+        """
         if self._forgets(number):
-            # The moments of the stage before say nothing of this one (Hao et al. 2024)
+            # Moments of the previous stage are useless in this one (Hao et al. 2024)
             fresh = make_optimizer(self.model, self.cfg.optimizer)
             self.optimizer = self.accelerator.prepare(fresh)
         rate = learning_rate(self.cfg.optimizer, number, self.cfg.steps)
@@ -206,23 +210,27 @@ class Trainer:
         return (float(loss.detach()), float(norm)) if watch else (0.0, 0.0)
 
     def _loss(self, number: int) -> Tensor:
-        """Mean loss of a batch."""
+        """Return this process's part of the mean loss of a batch, times the number of processes."""
         loss = self.lessons.loss(self.lessons.batch(number), number, self._parts)
         return loss * self.accelerator.num_processes
 
     def _forgets(self, number: int) -> bool:
-        """Whether the optimiser begins anew: exactly where a stage of the curriculum does."""
+        """Return whether the optimiser is reset: at the start of each new curriculum stage."""
         curriculum = self.cfg.curriculum
         if curriculum is None or not curriculum.reset_optimizer or number == 0:
             return False
         return self.lessons.stage(number) != self.lessons.stage(number - 1)
 
     def _total(self, values: Tensor) -> Tensor:
-        """The sum of what all processes hold."""
+        """Return the sum of a tensor over all processes."""
         return self.accelerator.reduce(values.to(self.accelerator.device), "sum")
 
     def _parts(self, batch: Batch) -> Iterator[Batch]:
-        """This process's rows: by length, or padded where one forward must answer one backward."""
+        """Split this process's rows into parts.
+
+        A single process gets parts of similar lengths. Several processes each get one padded part,
+        because each backward pass must match exactly one forward pass.
+        """
         if self.accelerator.num_processes == 1:
             return batch.in_parts(PART)
         n, rank = self.accelerator.num_processes, self.accelerator.process_index
@@ -233,11 +241,11 @@ class Trainer:
         return iter([batch[slice(rank, None, n)].trimmed()])
 
     def _log(self, watch: GradientByLoop | None, norm: float, bar: "tqdm[Any]") -> None:
-        """Add one line a split to the history."""
+        """Append one line per split to the history."""
         if not self.accelerator.is_main_process:
             return
         records = self.lessons.measure(self.step)
-        stage = self.lessons.stage(max(self.step - 1, 0))  # of the step that was taken last
+        stage = self.lessons.stage(max(self.step - 1, 0))  # stage of the last step taken
         bar.set_description_str(f"{self.recipe.name} {headline(records)}")
         gradient = {
             "learning_rate": self.optimizer.param_groups[0]["lr"] if watch else None,
@@ -266,7 +274,7 @@ class Trainer:
             self._save_point()
 
     def _save_point(self) -> None:
-        """Write what a killed run goes on from, with the random state of every process."""
+        """Write the resume point, with the random state of every process."""
         everyones = gather_object([random_state()])
         if self.accelerator.is_main_process:
             state = {"step": self.step, "seconds": self.seconds, "best": self.best.plain()}
@@ -274,7 +282,7 @@ class Trainer:
             save_point(self.folder, self.model, self.optimizer.optimizer, state, everyones)
 
     def _save_step(self) -> None:
-        """Keep the weights of this step, in half the bytes."""
+        """Save the weights of this step in bfloat16."""
         write_half(self.folder / "steps" / f"{self.step}.safetensors", self.model)
 
     def _finish(self) -> None:
@@ -282,14 +290,14 @@ class Trainer:
         if not self.accelerator.is_main_process:
             return
         write_card(self.folder, self.recipe, self.task, self.model)
-        if self.best.is_settled:  # a finished run, taken up again, has its chosen weights already
+        if self.best.is_settled:  # a finished run that is resumed has its chosen weights already
             return
         final = self.best.last() or self.model.state_dict()
         write_tensors(self.folder / "model.safetensors", final)
         self.best.tidy()
 
     def _note_threads(self, before: int | None) -> None:
-        """Say so if the run began with another number of threads: its last bits may differ."""
+        """Warn if the run began with another number of threads: its last bits may differ."""
         now = self.recipe.threads
         if before is not None and before != now and self.accelerator.is_main_process:
             print(
@@ -299,7 +307,7 @@ class Trainer:
             )
 
     def _check_same(self, stored: Path) -> None:
-        # Fields that came to a config after the run was begun are as if it had named them
+        # Validating both models gives fields added since the run began their default values
         ours, theirs = (
             r.model_dump(exclude={"versions", "commit", "threads", "name", "about"})
             | {"model": model_config(r.model).model_dump()}
@@ -314,7 +322,7 @@ class Trainer:
 
 
 def _without_nan(value: Any) -> Any:
-    """Plain data with null for what is no number, which JSON lacks."""
+    """Replace non-finite numbers in plain data by None, because JSON has no NaN or infinity."""
     if isinstance(value, dict):
         return {key: _without_nan(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -323,25 +331,25 @@ def _without_nan(value: Any) -> Any:
 
 
 def is_saved(cfg: SaveConfig, step: int) -> bool:
-    """Whether the weights of a step are kept."""
+    """Return whether the weights of a step are saved."""
     if step <= cfg.dense_until:
         return step % cfg.dense_every == 0
     return step % cfg.every == 0
 
 
 def n_saved(cfg: SaveConfig, steps: int) -> int:
-    """How many of the first steps, from 0 on, are kept."""
+    """Return how many of the steps from 0 to `steps` − 1 are saved."""
     dense = min(steps - 1, cfg.dense_until)
     later = (steps - 1) // cfg.every - dense // cfg.every
     return dense // cfg.dense_every + 1 + later
 
 
 def cut_history(path: Path, step: int) -> None:
-    """Drop measurements later than `step`, and a line that a kill left half-written."""
+    """Drop measurements later than `step` (all if it is 0) and any half-written last line."""
     if not path.exists():
         return
     kept = []
-    with suppress(FileError):  # of a broken line and all after it nothing is kept
+    with suppress(FileError):  # a broken line and everything after it are dropped
         for where, record in json_lines(read_text(path), str(path)):
             fields_of(record, {"step": POINT["step"]}, where)
             if record["step"] <= step and step:

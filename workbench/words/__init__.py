@@ -1,1 +1,1 @@
-"""Words and tokens: vocabularies of whole words, and tokenizers."""
+"""Vocabularies of whole words, and pretrained tokenizers."""

@@ -1,4 +1,4 @@
-"""Pretrained tokenizers behind the interface of a vocabulary of words."""
+"""Pretrained tokenizers with the interface of a `WordVocabulary`."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -11,12 +11,12 @@ from workbench.words.vocabulary import WordVocabulary
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-# What marks thoughts in a text: around them, in their place, and in place of a pause
+# The tokens that mark thoughts in a text: around thoughts, in place of one, and for a pause
 SPECIALS = ("<|start-latent|>", "<|end-latent|>", "<|latent|>", "<|pause|>")
 
 
 class PretrainedVocabulary:
-    """A tokenizer of transformers; a text is split as it splits it, no start token is added."""
+    """A vocabulary that wraps a transformers tokenizer; no start token is added to a text."""
 
     def __init__(
         self,
@@ -27,11 +27,11 @@ class PretrainedVocabulary:
         """Wrap a tokenizer.
 
         Args:
-            tokenizer: As transformers loads it; tokens may be added to it.
-            add_specials: Add those of `SPECIALS` that it lacks. A model then needs embeddings for
-                them, as `from_pretrained(..., add_tokens=SPECIALS)` makes them.
-            size: Rows of the model's embedding, where there are more than tokens; the spare ids
-                are given words of their own.
+            tokenizer: A tokenizer loaded by transformers; tokens may be added to it.
+            add_specials: Add the tokens of `SPECIALS` that it lacks. The model then needs
+                embeddings for them, which `from_pretrained(..., add_tokens=SPECIALS)` adds.
+            size: Number of rows of the model's embedding, if it exceeds the number of tokens; the
+                unused ids get placeholder words.
         """
         self.tokenizer: Any = tokenizer
         self.size = size or 0
@@ -42,11 +42,11 @@ class PretrainedVocabulary:
         return max(self.n_tokens, self.size)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PretrainedVocabulary":
-        return self  # copies of a model read the same words
+        return self  # copies of a model share the vocabulary
 
     @cached_property
     def n_tokens(self) -> int:
-        """Ids that the tokenizer itself may give: one more than the largest."""
+        """Number of ids that the tokenizer itself can return: its largest id plus one."""
         return max(self._known.values(), default=-1) + 1
 
     @cached_property
@@ -55,7 +55,7 @@ class PretrainedVocabulary:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The literal text of every token; bytes that are no text of their own are �."""
+        """The literal text of every token; bytes that are not valid text by themselves become �."""
         names: list[str | None] = [None] * len(self)
         for name, token in self._known.items():
             names[token] = name
@@ -66,16 +66,16 @@ class PretrainedVocabulary:
 
     @cached_property
     def ids(self) -> dict[str, int]:
-        """The id of a token's literal text; of several with one text, the first."""
+        """A map from literal text to token id; the first id if several tokens share one."""
         return {word: token for token, word in reversed(list(enumerate(self.words)))}
 
     def _literal(self, name: str, token: int) -> str:
-        if "▁" in name:  # a tokenizer that marks blanks so drops the first when it decodes
+        if "▁" in name:  # tokenizers that mark spaces this way drop a leading one in decoding
             return name.replace("▁", " ")
         return self.decode([token])
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text.
+        """Return the token ids of a text.
 
         Raises:
             ValueError: The text is empty.
@@ -85,7 +85,7 @@ class PretrainedVocabulary:
         return list(self.tokenizer.encode(text, add_special_tokens=False))
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of token ids, special tokens included."""
+        """Return the text of token ids, including special tokens."""
         parts: list[str] = []
         for is_known, some in groupby(tokens, lambda token: token < self.n_tokens):
             if is_known:
@@ -95,12 +95,12 @@ class PretrainedVocabulary:
         return "".join(parts)
 
     def reread(self, text: str) -> str:
-        """A text as it comes back from its tokens; unchanged if the tokenizer cannot say it."""
+        """Encode and decode a text; return it unchanged if the tokenizer cannot represent it."""
         tokens = self.encode(text) if text else []
         return text if self.unknown_token in tokens else self.decode(tokens)
 
     def add(self, tokens: Sequence[str]) -> list[int]:
-        """Add those tokens that the tokenizer lacks; their ids."""
+        """Add the tokens that the tokenizer lacks, and return their ids."""
         lacking = [name for name in tokens if name not in self._known]
         if lacking:
             self.tokenizer.add_tokens(lacking, special_tokens=True)
@@ -109,10 +109,10 @@ class PretrainedVocabulary:
         return [self._known[name] for name in lacking]
 
     def special(self, name: str) -> int:
-        """The id of a token by its name in the tokenizer, `<|latent|>` for one.
+        """Return the id of a token by its name in the tokenizer, for example `<|latent|>`.
 
         Raises:
-            ValueError: The tokenizer lacks it.
+            ValueError: The tokenizer has no such token.
         """
         if name in self._known:
             return self._known[name]
@@ -127,25 +127,26 @@ class PretrainedVocabulary:
 
     @property
     def unknown_token(self) -> int | None:
-        """The id that stands for text the tokenizer has no token for; None if it has none such.
+        """The id for text that the tokenizer has no token for, or None.
 
-        GPT-2 names its end of a text there, which is no word of an answer.
+        GPT-2's unknown token is its end-of-text token, which never stands for a word; the result
+        is then None.
         """
         token = self.tokenizer.unk_token_id
         return None if token == self.tokenizer.eos_token_id else token
 
     @property
     def reserved(self) -> tuple[str, ...]:
-        """What a text must not spell out: the names of special tokens."""
+        """The strings that a text must not contain: the names of special tokens."""
         named = {*SPECIALS, *self.tokenizer.all_special_tokens}
         return tuple(sorted(named - {self.tokenizer.unk_token}))
 
     @property
     def end(self) -> int:
-        """The token that ends a text.
+        """The id of the end-of-text token.
 
         Raises:
-            ValueError: The tokenizer names none.
+            ValueError: The tokenizer does not define one.
         """
         if self.tokenizer.eos_token_id is None:
             raise ValueError("this tokenizer names no token for the end of a text (eos_token)")
@@ -153,20 +154,20 @@ class PretrainedVocabulary:
 
     @property
     def pad(self) -> int:
-        """The token that fills up rows; of a tokenizer without one, the end of a text."""
+        """The id of the padding token, or of the end-of-text token if the tokenizer has none."""
         token = self.tokenizer.pad_token_id
         return self.end if token is None else int(token)
 
 
 def load_vocabulary(source: str, add_specials: bool = False) -> PretrainedVocabulary:
-    """The tokenizer of a Hub id, a folder or a GGUF file.
+    """Load the tokenizer of a Hub id, a folder or a GGUF file.
 
     Args:
-        source: Where it is; only a Hub id is looked up in the network.
-        add_specials: Add those of `SPECIALS` that it lacks.
+        source: A Hub id, or the path of a folder or file; only a Hub id uses the network.
+        add_specials: Add the tokens of `SPECIALS` that it lacks.
 
     Raises:
-        PretrainedError: There is none.
+        PretrainedError: The source has no tokenizer.
     """
     from workbench.pretrained.architectures import PretrainedError
     from workbench.pretrained.sources import find_tokenizer

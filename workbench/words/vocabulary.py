@@ -1,4 +1,4 @@
-"""Words and their ids, for tasks whose tokens are whole words."""
+"""Vocabularies for tasks whose tokens are whole words."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -7,10 +7,10 @@ from workbench.settings.config import nearest
 
 
 class WordVocabulary:
-    """A fixed list of words; a text is words between spaces, unless `split` and `join` differ.
+    """A fixed list of words; texts are split at spaces, unless `split` and `join` are given.
 
-    The first word is the padding; no start token is added to a text. An unknown word is refused,
-    unless there is one that stands for all of them.
+    The first word is the padding; no start token is added to a text. An unknown word is an error,
+    unless `unknown` is the word that replaces all unknown words.
     """
 
     def __init__(
@@ -30,10 +30,10 @@ class WordVocabulary:
         return len(self.words)
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text.
+        """Return the token ids of a text.
 
         Raises:
-            ValueError: The text is empty or holds an unknown word.
+            ValueError: The text is empty or contains an unknown word.
         """
         words = self.split(text)
         if not words:
@@ -47,21 +47,21 @@ class WordVocabulary:
 
     @property
     def unknown_token(self) -> int | None:
-        """The id of the word that stands for all unknown ones, if there is one."""
+        """The id of the word that replaces all unknown words, or None."""
         return None if self.unknown is None else self.ids[self.unknown]
 
     @cached_property
     def reserved(self) -> tuple[str, ...]:
-        """What a text must not spell out: the names of tokens that stand for no word."""
+        """The strings that a text must not contain: the names of special tokens."""
         return tuple(w for w in self.words if w.startswith("<|") and w != self.unknown)
 
     @property
     def end(self) -> int:
-        """The token that ends a text."""
+        """The id of the end-of-text token."""
         return self.special("<|end|>")
 
     def special(self, name: str) -> int:
-        """The id of a token that stands for no word, `<|latent|>` for one.
+        """Return the id of a special token, for example `<|latent|>`.
 
         Raises:
             ValueError: The vocabulary has no such token.
@@ -71,9 +71,9 @@ class WordVocabulary:
         return self.ids[name]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of token ids, as `join` puts their words together."""
+        """Return the text of token ids, with the words combined by `join`."""
         return self.join([self.words[token] for token in tokens])
 
     def reread(self, text: str) -> str:
-        """A text as it comes back from this vocabulary's words; unknown words stay as they are."""
+        """Split and rejoin a text; unknown words are kept unchanged."""
         return self.join(self.split(text))

@@ -1,1 +1,1 @@
-"""Families that loop: the same blocks again and again on the same positions."""
+"""Families that loop: the same blocks run repeatedly on the same positions."""

@@ -1,4 +1,4 @@
-"""Depth recurrence: the same blocks again and again on the same positions.
+"""Depth recurrence: the same blocks run repeatedly on the same positions.
 
 state ← prelude(embedding);  state ← recurrence(state, blocks(state)) × K;  logits ← readout(state)
 """
@@ -22,7 +22,7 @@ from workbench.settings.config import ModelConfig, nearest
 
 
 class DepthModel(LatentModel):
-    """A model whose recurrence runs over depth; a family names the recurrence."""
+    """Base class of models with recurrence over depth; each family defines `make_recurrence`."""
 
     kind = LOOPS
 
@@ -37,17 +37,17 @@ class DepthModel(LatentModel):
 
     @property
     def n_loops(self) -> int:
-        """Loops of a forward pass by default: the config's, or 1 if it has none."""
+        """Default number of loops in a forward pass: `cfg.n_loops`, or 1 if the config has none."""
         return int(getattr(self.cfg, "n_loops", 1))
 
     @property
     def max_loops(self) -> int | None:
-        """The most loops that a forward pass can run; None for any number."""
+        """Maximum number of loops in a forward pass; None if there is no limit."""
         return self.recurrence.max_loops
 
     @abstractmethod
     def make_recurrence(self) -> Recurrence:
-        """What happens between two loops."""
+        """Build the recurrence, which turns one loop's output into the next loop's input."""
 
     @property
     def looped_places(self) -> frozenset[str]:
@@ -67,34 +67,36 @@ class DepthModel(LatentModel):
         every_loop: bool = False,
         **inputs: Tensor,
     ) -> Float[Tensor, "*axes d_out"]:
-        """Logits of a batch of questions.
+        """Compute the logits of a batch of questions.
 
         Args:
             tokens: Token ids.
-            attention_mask: 1 for real tokens, 0 for padding on either side; every row equals that
-                row run alone.
-            n_loops: How often the blocks run: one number, or one for each row; a row that has
-                finished carries its last state on.
-            logits_at: One position for each row; the logits are computed there alone and have no
+            attention_mask: 1 for real tokens, 0 for padding on either side; each row gives the
+                same result as when it is run alone.
+            n_loops: Number of loops: one number, or one for each row; a row that has finished
+                keeps its last state.
+            logits_at: One position for each row; the logits are computed only there and have no
                 position axis.
-            every_loop: Read every loop; the logits get the loop as their first axis.
-            **inputs: What perception and readout take beside tokens: edges, nodes asked about.
+            every_loop: Return the logits after every loop, with the loop as the first axis.
+            **inputs: Further inputs of the perception and the readout, such as edges and the
+                nodes that a question is about.
 
         Returns:
-            [batch pos d_vocab], [batch d_vocab] with `logits_at`, [batch 2] where the readout
-            answers yes or no; with `every_loop` the loop comes first.
+            [batch pos d_vocab]; [batch d_vocab] with `logits_at`; [batch 2] for a yes/no readout.
+            With `every_loop` the loop is the first axis.
 
         Raises:
-            ValueError: There are more positions than n_ctx, none, fewer than one loop, or more
-                than the loop embedding holds; a token or a position asked about does not exist;
-                an input is missing or unknown.
+            ValueError: There are no positions or more than n_ctx; there are fewer loops than 1 or
+                more than the loop embedding has rows; a token or a position that a question is
+                about is out of range; or an input is missing.
+            TypeError: An input is unknown.
         """
         self._check(tokens, inputs)
         loops = self._loops_by_row(n_loops, len(tokens))
         where = self.perception.context(tokens, attention_mask, inputs)
         embedding = self._embed(tokens, where, inputs)
         passage = self._passage(embedding, where)
-        # Only what is read is kept: without gradients the earlier states are free to go
+        # Keep only the states that are read out; without gradients, earlier ones can be freed
         said = self._run_loops(passage, loops, where)
         posts = deque(said, maxlen=None if every_loop else 1)
         read = [
@@ -104,14 +106,14 @@ class DepthModel(LatentModel):
         return torch.stack(read) if every_loop else read[-1]
 
     def _passage(self, embedding: Embedding, where: Context) -> Passage:
-        """A forward pass that has come to the first loop."""
+        """Return the `Passage` of a forward pass, with the prelude run and no loop yet."""
         state = embedding.place(embedding.tokens)
         for block in self.prelude:
             state = block(state, where)
         return Passage(embedding, self, state)
 
     def _run_loops(self, passage: Passage, loops: int | Tensor, where: Context) -> Iterator[Tensor]:
-        """The output of each loop, unmixed."""
+        """Yield the output of each loop, before the recurrence turns it into the next input."""
         recurrence, state = self.recurrence, passage.start
         n_loops = loops if isinstance(loops, int) else int(loops.max())
         self._note_valid(loops, n_loops, len(state))
@@ -126,7 +128,7 @@ class DepthModel(LatentModel):
             yield last
 
     def _one_loop(self, state: Tensor, loop: int, passage: Passage, where: Context) -> Tensor:
-        """The output of a loop that is handed a state."""
+        """Run one loop from its input state and return its output."""
         if self.cfg.state_norm == "rms":
             state = rms_normalize(state)
         state = self.recurrence.hook_state_in(state)
@@ -145,18 +147,18 @@ class DepthModel(LatentModel):
         attention_mask: Int[Tensor, "batch pos"] | None = None,
         **inputs: Tensor,
     ) -> Float[Tensor, "batch pos d_model"]:
-        """Run one loop from the output of the loop before it: the recurrence as a map.
+        """Run one loop from the previous loop's output, so that the recurrence is a map.
 
         Args:
-            said: Output of the loop before, at `recurrence.hook_state_post`.
-            loop: The loop to run, numbered from 0; its loop embedding is used.
+            said: Output of the previous loop, at `recurrence.hook_state_post`.
+            loop: Index of the loop to run, from 0; it selects the loop embedding.
             tokens: As for `forward`.
             attention_mask: As for `forward`.
             **inputs: As for `forward`.
 
         Raises:
-            ValueError: The recurrence keeps more than its state from loop to loop, or no pass can
-                run that loop.
+            ValueError: The recurrence carries more than its state from loop to loop, or the index
+                is negative or beyond the last loop that the model can run.
         """
         self._check(tokens, inputs)
         if loop < 0:
@@ -184,17 +186,17 @@ class DepthModel(LatentModel):
         logits_at: Int[Tensor, " batch"] | None = None,
         **inputs: Tensor,
     ) -> Float[Tensor, "*axes d_out"]:
-        """What a loop says: logits of its `recurrence.hook_state_post`, through the coda if any.
+        """Compute the logits of a loop's `recurrence.hook_state_post`, through the coda if any.
 
         Args:
-            state: What a loop says, as a state.
-            tokens: Accepted so that `readout(state, **batch.inputs)` works; not looked at.
-            attention_mask: As for `forward`; only a coda needs it.
+            state: Output state of a loop.
+            tokens: Ignored; accepted so that `readout(state, **batch.inputs)` works.
+            attention_mask: As for `forward`; used only by a coda.
             logits_at: As for `forward`.
             **inputs: As for `forward`.
 
         Raises:
-            ValueError: An input that the readout takes is missing.
+            ValueError: An input that the readout needs is missing.
         """
         if len(self.coda):
             shape = torch.zeros(state.shape[:2], dtype=torch.long, device=state.device)
@@ -211,12 +213,13 @@ class DepthModel(LatentModel):
         return self.unembed_hooked(self.ln_final(state[rows, logits_at][:, None]))[:, 0]
 
     def decode(self, state: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_vocab"]:
-        """Logits of a state through final norm and unembedding alone; no hook hears it.
+        """Return the logits of a state (final norm and unembedding); no hooks fire.
 
-        This is the readout of a model without a coda, as Φ uses it between loops.
+        These are the logits that the readout gives in a model without a coda. Φ uses them between
+        loops.
 
         Raises:
-            ValueError: The model's readout answers yes or no.
+            ValueError: The model has a yes/no readout.
         """
         self.check_vocabulary()
         return self.unembedded(self.ln_final.plain(state))
@@ -265,7 +268,7 @@ class DepthModel(LatentModel):
             wanted |= set(self.head.takes)
         need(wanted, inputs)
         for name in inputs.keys() - wanted:
-            if name not in ("source_at", "target_at"):  # a batch may say more than a readout asks
+            if name not in ("source_at", "target_at"):  # batches may have these unused
                 raise TypeError(f"forward takes no input {name!r}; {nearest(name, wanted)}")
         check_range("tokens", tokens, self.cfg.d_vocab, "words")
         for name in inputs.keys() & {"source_at", "target_at"}:
@@ -275,7 +278,7 @@ class DepthModel(LatentModel):
     def generate(
         self, tokens: str | Int[Tensor, "batch pos"], max_new_tokens: int = 1, **inputs: int
     ) -> Int[Tensor, "batch longer"]:
-        """Append the likeliest token `max_new_tokens` times, running the whole sequence each time.
+        """Append the likeliest token `max_new_tokens` times, each with a full forward pass.
 
         Args:
             tokens: A question, or token ids.
@@ -283,7 +286,7 @@ class DepthModel(LatentModel):
             **inputs: `n_loops`, as for `forward`.
 
         Raises:
-            ValueError: The result would not fit n_ctx, or the model does not answer with words.
+            ValueError: The result would exceed n_ctx, or the model has a yes/no readout.
         """
         self.check_vocabulary()
         sequence = self.to_tokens(tokens) if isinstance(tokens, str) else tokens

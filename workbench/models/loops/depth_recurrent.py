@@ -1,4 +1,4 @@
-"""VCoT's depth-recurrent transformer (arXiv 2603.21676): looped, with a gate that keeps."""
+"""VCoT's depth-recurrent transformer (arXiv 2603.21676): looped, with a gated state update."""
 
 from pydantic import model_validator
 
@@ -10,11 +10,12 @@ from workbench.settings.config import ConfigError, LoopedConfig
 
 
 class LoopTableConfig(LoopedConfig):
-    """Shape of a looped model with a learned vector for each loop."""
+    """Config of a looped model with a learned embedding for each loop."""
 
-    max_loops: int = 20  # rows of the table: no forward pass can run more
-    trained_loops: int | None = None  # the most that training runs; a recipe fills it in
-    loops_beyond: Beyond = "own"  # what later loops are told: their own row, the last trained, none
+    max_loops: int = 20  # rows of the loop embedding, so the maximum number of loops
+    trained_loops: int | None = None  # maximum in training; a recipe fills it in
+    # Embedding of loops beyond those: their own row, the last trained row, or zero
+    loops_beyond: Beyond = "own"
 
     @model_validator(mode="after")
     def _check_table(self) -> "LoopTableConfig":
@@ -31,7 +32,7 @@ class LoopTableConfig(LoopedConfig):
         return self
 
     def trained_with(self, loops: str | list[int]) -> "LoopTableConfig":
-        """Return the config with `trained_loops` filled in unless it is given.
+        """Return the config with `trained_loops` filled in, unless it is already set.
 
         Raises:
             ConfigError: Training runs more loops than the loop embedding has rows.
@@ -45,19 +46,19 @@ class LoopTableConfig(LoopedConfig):
         return self if self.trained_loops else self.model_copy(update={"trained_loops": most})
 
     def make_loop_embed(self) -> LoopEmbed:
-        """The table that these fields describe."""
+        """Build the loop embedding that these fields specify."""
         return LoopEmbed(self.d_model, self.max_loops, self.trained_loops, self.loops_beyond)
 
 
 class DepthRecurrentConfig(LoopTableConfig):
-    """Shape of a depth-recurrent transformer."""
+    """Config of a depth-recurrent transformer."""
 
-    gate_bias: float = -2.0  # at the start; σ(−2) = .12 of the new
+    gate_bias: float = -2.0  # initial bias: σ(−2) = .12 is the share of the new state
 
 
 @FAMILIES.register("depth_recurrent")
 class DepthRecurrent(DepthModel):
-    """h ← z·blocks(h + e[loop]) + (1 − z)·h with a gate z that starts at .12."""
+    """A looped model with h ← z·blocks(h + e[loop]) + (1 − z)·h; the gate z starts at .12."""
 
     Config = DepthRecurrentConfig
     cfg: DepthRecurrentConfig

@@ -1,4 +1,4 @@
-"""DiscoLoop (arXiv 2607.00341): a looped transformer with a discrete channel beside the state."""
+"""DiscoLoop (arXiv 2607.00341): looped, with a discrete channel beside the state."""
 
 from typing import Literal
 
@@ -11,15 +11,15 @@ from workbench.registries import FAMILIES
 
 
 class DiscoLoopConfig(PhiConfig):
-    """Shape of a DiscoLoop model."""
+    """Config of a DiscoLoop model."""
 
     alpha: float | Literal["learned"] = 1.0
-    alpha_bias: float = 0.0  # of the learned gate at the start; σ(0) = .5
+    alpha_bias: float = 0.0  # initial bias of the learned gate; σ(0) = .5
 
 
 @FAMILIES.register("discoloop")
 class DiscoLoop(DepthModel):
-    """Next state = H + α·RMSNorm(Φ(H)); nothing is mixed after the last loop."""
+    """A looped model with next state H + α·RMSNorm(Φ(H)); the last loop's output is not mixed."""
 
     Config = DiscoLoopConfig
     cfg: DiscoLoopConfig

@@ -1,4 +1,4 @@
-"""The graph baseline: untied rounds of message passing in place of transformer layers."""
+"""Graph network baseline: untied rounds of message passing instead of transformer layers."""
 
 from torch import nn
 
@@ -10,17 +10,18 @@ from workbench.settings.config import ModelConfig
 
 
 class GnnConfig(ModelConfig):
-    """Shape of a graph network: `n_layers` rounds, messages `d_mlp` wide.
+    """Config of a graph network: `n_layers` rounds with messages of width `d_mlp`.
 
-    Fields of heads, and of the gate of a perceptron, are not used.
+    The fields for attention heads and for gated MLPs are not used.
     """
 
 
 @FAMILIES.register("gnn")
 class Gnn(DepthModel):
-    """`n_layers` rounds of message passing, run once; same perception and readout as the others.
+    """A model of `n_layers` message-passing rounds, run once.
 
-    On tokens that are no graph, every position hears from those that it may look at.
+    It has the same perception and readout as the other families. If the tokens are not a graph,
+    each position receives messages from the positions that the attention mask allows.
     """
 
     Config = GnnConfig

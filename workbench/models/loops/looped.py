@@ -1,4 +1,4 @@
-"""The plain looped transformer: the state goes on unchanged."""
+"""The plain looped transformer: each loop's output is the next loop's input, unchanged."""
 
 from workbench.models.loops.depth import DepthModel
 from workbench.recurrence.base import Continue, Recurrence
@@ -8,7 +8,7 @@ from workbench.settings.config import LoopedConfig
 
 @FAMILIES.register("looped")
 class Looped(DepthModel):
-    """`n_layers` blocks run `n_loops` times, each loop starting where the last one ended."""
+    """A model whose `n_layers` blocks run `n_loops` times, each loop on the previous output."""
 
     Config = LoopedConfig
     cfg: LoopedConfig

@@ -1,4 +1,4 @@
-"""PonderLM in the frame of DiscoLoop: only the decoded token goes on."""
+"""PonderLM, built from DiscoLoop's parts: only the decoded token goes to the next loop."""
 
 from pydantic import model_validator
 
@@ -11,10 +11,10 @@ from workbench.settings.config import LoopedConfig
 
 
 class PhiConfig(LoopedConfig):
-    """Shape of a looped model that decodes between loops."""
+    """Config of a looped model that decodes its state between loops."""
 
     tau: float = 1.0  # temperature of Φ's softmax
-    top_k: int | None = None  # Φ over the likeliest tokens alone, for large vocabularies
+    top_k: int | None = None  # Φ over the likeliest tokens only, for large vocabularies
     decoding: Decoding = "soft"
 
     @model_validator(mode="after")
@@ -26,19 +26,19 @@ class PhiConfig(LoopedConfig):
         return self
 
     def make_phi(self) -> Phi:
-        """The Φ that these fields describe."""
+        """Build the Φ that these fields specify."""
         return Phi(self.decoding, self.tau, self.top_k)
 
 
 class PonderConfig(PhiConfig):
-    """Shape of a model that hands on what it says."""
+    """Config of PonderLM: each loop's decoded embedding is the next loop's input."""
 
-    keep_input: bool = True  # add the token embedding again; False hands on Φ alone
+    keep_input: bool = True  # add the token embedding to Φ; False passes on Φ only
 
 
 @FAMILIES.register("ponder")
 class Ponder(DepthModel):
-    """Each loop starts from the token embedding plus Φ of the loop before."""
+    """A looped model whose loops start from the token embedding plus Φ of the previous loop."""
 
     Config = PonderConfig
     cfg: PonderConfig

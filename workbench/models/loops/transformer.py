@@ -1,4 +1,4 @@
-"""The baseline without recurrence: `n_layers` untied layers, run once."""
+"""Baseline without recurrence: `n_layers` untied layers, run once."""
 
 from workbench.models.loops.depth import DepthModel
 from workbench.recurrence.base import Continue, Recurrence
@@ -7,14 +7,15 @@ from workbench.settings.config import ModelConfig
 
 
 class TransformerConfig(ModelConfig):
-    """Shape of an ordinary transformer."""
+    """Config of an ordinary transformer."""
 
 
 @FAMILIES.register("transformer")
 class Transformer(DepthModel):
-    """A HookedTransformer: one loop over its blocks.
+    """An ordinary transformer, like HookedTransformer: one loop over its blocks.
 
-    Its readout after a loop is its only one; asked for more loops it runs its whole stack again.
+    By default there is one loop, so one readout. With a larger `n_loops` it runs its whole stack
+    again.
     """
 
     Config = TransformerConfig

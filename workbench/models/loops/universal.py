@@ -1,4 +1,4 @@
-"""The Universal Transformer (Dehghani et al. 2019): weight-tied, without a gate; may halt."""
+"""Universal Transformer (Dehghani et al. 2019): looped, without a gate; halting is optional."""
 
 from typing import Literal
 
@@ -13,11 +13,11 @@ from workbench.registries import FAMILIES
 
 
 class UniversalConfig(LoopTableConfig):
-    """Shape of a Universal Transformer."""
+    """Config of a Universal Transformer."""
 
     halting: Literal["none", "act"] = "none"
-    halt_eps: float = 0.01  # a position stops when its probabilities add up to 1 − eps
-    halt_bias: float = -1.0  # at the start; σ(−1) = .27
+    halt_eps: float = 0.01  # a position halts when its probabilities sum to more than 1 − eps
+    halt_bias: float = -1.0  # initial bias; σ(−1) = .27
 
     @model_validator(mode="after")
     def _check_halting(self) -> "UniversalConfig":
@@ -28,7 +28,7 @@ class UniversalConfig(LoopTableConfig):
 
 @FAMILIES.register("universal")
 class Universal(DepthModel):
-    """h ← blocks(h + e[loop]); with `halting: act` each position stops by itself."""
+    """A looped model with h ← blocks(h + e[loop]); with `halting: act` each position can halt."""
 
     Config = UniversalConfig
     cfg: UniversalConfig

@@ -1,1 +1,1 @@
-"""Families that think: a state of the last layer becomes an input."""
+"""Families that think: a last-layer state becomes the input at the next position."""

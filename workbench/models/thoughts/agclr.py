@@ -1,4 +1,4 @@
-"""AGCLR (arXiv 2606.07720): CoCoNuT with a gated concept stream."""
+"""AGCLR (arXiv 2606.07720): CoCoNuT with a gated memory, the concept stream."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -12,27 +12,27 @@ from workbench.registries import FAMILIES
 
 
 class AgclrConfig(ThoughtConfig):
-    """Shape of an AGCLR model."""
+    """Config of an AGCLR model."""
 
-    # Biases of read, forget and write gate at the start: a data set's, as published, or three
+    # Initial biases of the read, forget and write gates: published for a data set, or three numbers
     biases: (
         Literal["gsm8k", "hotpotqa", "prosqa"]
         | Annotated[list[float], Field(min_length=3, max_length=3)]
     ) = "prosqa"
-    # With `reset` every thought begins with an empty stream: as many parameters, no memory
+    # With `reset`, every thought starts with an empty stream: the same parameters, no memory
     memory: Literal["kept", "reset"] = "kept"
-    # Gates that are removed as published: weight 0 and bias −10, fixed while all else is trained
+    # Gates knocked out as in the paper: weight 0 and bias −10, both frozen in training
     shut: list[Gate] = []
 
     @property
     def start_biases(self) -> Sequence[float]:
-        """The three numbers that `biases` stands for."""
+        """The three initial biases that `biases` specifies."""
         return BIASES[self.biases] if isinstance(self.biases, str) else self.biases
 
 
 @FAMILIES.register("agclr")
 class Agclr(ThoughtModel):
-    """CoCoNuT whose thoughts are mixed with a memory of the thoughts before."""
+    """A CoCoNuT model that mixes each thought with a memory of the earlier thoughts."""
 
     Config = AgclrConfig
     cfg: AgclrConfig

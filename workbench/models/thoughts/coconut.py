@@ -6,12 +6,12 @@ from workbench.registries import FAMILIES
 
 
 class CoconutConfig(ThoughtConfig):
-    """Shape of a CoCoNuT model."""
+    """Config of a CoCoNuT model."""
 
 
 @FAMILIES.register("coconut")
 class Coconut(ThoughtModel):
-    """A transformer whose thoughts are its own last states; no parameters of its own."""
+    """A transformer whose thoughts are its last hidden states; the recurrence has no parameters."""
 
     Config = CoconutConfig
     cfg: CoconutConfig

@@ -1,6 +1,6 @@
-"""What a model that thinks would say after a prompt, along several ways that it may go on.
+"""Logits of a thinking model for several alternative continuations of a prompt.
 
-The prompt, thoughts and all, is run once; every way goes on from its keys and values.
+The prompt, including its thoughts, is run once. Each continuation reuses its keys and values.
 """
 
 import copy
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Continuation:
-    """Prompts that have been run, ready to go on in any words."""
+    """A batch of prompts that have been run and can be continued with any words."""
 
     def __init__(
         self,
@@ -28,9 +28,9 @@ class Continuation:
         """Run the prompts.
 
         Args:
-            model: The model; hooks that are open on it act.
-            tokens: Token ids, thoughts and all.
-            attention_mask: 1 for real tokens; what is said follows a row's last real one.
+            model: The model; hooks that are open on it apply.
+            tokens: Token ids, including the thoughts.
+            attention_mask: 1 for real tokens; a continuation follows a row's last real token.
 
         Raises:
             ValueError: A prompt does not fit the model.
@@ -42,19 +42,19 @@ class Continuation:
         self.last = torch.where(attention_mask.bool(), columns, -1).max(1).values
         self._thinking: ThoughtsSoFar | None = None
         self.logits = self._whole() if model.wants_whole else self._by_pass()
-        """Of the first word that is said, `[batch d_vocab]`."""
+        """Logits of the first word of the continuation, `[batch d_vocab]`."""
 
     def after(
         self, words: Int[Tensor, "batch said"], real: Bool[Tensor, "batch said"]
     ) -> Float[Tensor, "batch said d_vocab"]:
-        """Logits after each of some words that are said.
+        """Return the logits after each word of a continuation.
 
         Args:
-            words: Of each row, from the first word on.
-            real: Which of them are said; filling stands on the right.
+            words: Token ids of each row's continuation, from its first word.
+            real: True for real words; padding is on the right.
 
         Raises:
-            ValueError: Prompt and words do not fit the model.
+            ValueError: Prompt and words together exceed the model's n_ctx.
         """
         longest = int((self.length + real.sum(1)).max())
         if longest > self.model.cfg.n_ctx:

@@ -1,4 +1,4 @@
-"""Greedy generation after the thoughts, with the keys and values that they left."""
+"""Greedy generation after a prompt with thoughts, with a key-value cache or without it."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ def generate(
     stop_at: int | None,
     recompute: bool,
 ) -> Int[Tensor, "batch longer"]:
-    """The tokens with the likeliest ones appended; see `ThoughtModel.generate`."""
+    """Return the tokens with the likeliest ones appended; see `ThoughtModel.generate`."""
     if n_new < 1:
         raise ValueError(f"max_new_tokens={n_new} must be at least 1")
     longest = int(mask.sum(1).max()) + n_new
@@ -51,7 +51,7 @@ def _append(
     stopped = torch.zeros(len(tokens), dtype=torch.bool, device=tokens.device)
     for said in range(n_new):
         logits = say(tokens, said)
-        logits[:, model.cfg.latent_token] = -torch.inf  # a thought is no word
+        logits[:, model.cfg.latent_token] = -torch.inf  # the latent token is not a word
         new = logits.argmax(-1)
         if stop_at is not None:
             new = torch.where(stopped, stop_at, new)
@@ -63,7 +63,7 @@ def _append(
 
 
 def _recomputing(model: "ThoughtModel", mask: Tensor) -> Say:
-    """The next token's logits by a whole forward each."""
+    """Build the function that computes the next token's logits with a whole forward pass."""
 
     def say(tokens: Tensor, said: int) -> Tensor:
         known = torch.cat((mask, mask.new_ones(len(mask), said)), dim=1)
@@ -75,7 +75,7 @@ def _recomputing(model: "ThoughtModel", mask: Tensor) -> Say:
 
 
 def _remembering(model: "ThoughtModel", prompt: Tensor, mask: Tensor) -> Say:
-    """The next token's logits by running the last token alone."""
+    """Build the function that computes the next token's logits from the last token and a cache."""
     passes = model.plan(prompt, mask)
     thinking = ThoughtsSoFar(model, prompt, passes)
     columns = torch.arange(prompt.shape[1], device=prompt.device)

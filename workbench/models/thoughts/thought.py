@@ -1,7 +1,7 @@
-"""Thought recurrence: a state of the last layer becomes the input at the next position.
+"""Thought recurrence: a last-layer state becomes the input at the next position.
 
-One sequence holds question, thoughts and answer. Its passes run every position once; keys and
-values carry from pass to pass.
+One sequence contains the question, the thoughts and the answer. It is run in passes, each position
+in exactly one pass. Keys and values are kept from pass to pass.
 """
 
 from abc import abstractmethod
@@ -26,9 +26,9 @@ from workbench.settings.config import ModelConfig
 
 
 class ThoughtConfig(ModelConfig):
-    """Shape of a model that thinks between words."""
+    """Config of a model that thinks, with thoughts between its words."""
 
-    latent_token: int  # the token in whose places thoughts stand
+    latent_token: int  # token id that marks the positions of thoughts
 
     @model_validator(mode="after")
     def _check_thoughts(self) -> "ThoughtConfig":
@@ -47,9 +47,9 @@ class ThoughtConfig(ModelConfig):
 
 
 class ThoughtModel(LatentModel):
-    """A model whose recurrence runs over thoughts; a family names the recurrence.
+    """Base class of models with recurrence over thoughts; each family defines `make_recurrence`.
 
-    A sequence without thoughts is run as an ordinary transformer runs it.
+    On a sequence without thoughts, the model is an ordinary transformer.
     """
 
     kind = THOUGHTS
@@ -65,7 +65,7 @@ class ThoughtModel(LatentModel):
 
     @abstractmethod
     def make_recurrence(self) -> ThoughtRecurrence:
-        """What makes a thought of a state."""
+        """Build the recurrence, which turns a state into a thought."""
 
     @property
     def looped_places(self) -> frozenset[str]:
@@ -83,21 +83,22 @@ class ThoughtModel(LatentModel):
         logits_at: Int[Tensor, " batch *scored"] | None = None,
         recompute: bool = False,
     ) -> Float[Tensor, "batch *scored d_vocab"]:
-        """Logits of a batch whose thoughts stand wherever `latent_token` does.
+        """Compute the logits of a batch; there is a thought at each `latent_token`.
 
         Args:
-            tokens: Token ids; rows may have any number of thoughts, in any places but the first.
-            attention_mask: 1 for real tokens, 0 for padding on either side; every row equals that
-                row run alone.
-            logits_at: Positions of each row, one or several; logits are computed there alone.
-            recompute: Run the whole sequence again for every thought, without the cache of keys and
-                values: slow, and the same to rounding. A plain hook on a block asks for it too.
+            tokens: Token ids; a row may have any number of thoughts, anywhere but at the start.
+            attention_mask: 1 for real tokens, 0 for padding on either side; each row gives the
+                same result as when it is run alone.
+            logits_at: One or several positions of each row; logits are computed only there.
+            recompute: Run the whole sequence again for every thought, without the key-value cache.
+                This is slow and gives the same result up to rounding. It also happens when a
+                plain hook is open on a block.
 
         Returns:
-            [batch pos d_vocab]; with `logits_at` its shape and d_vocab.
+            [batch pos d_vocab]; with `logits_at`, the shape of `logits_at` followed by d_vocab.
 
         Raises:
-            ValueError: A row begins with a thought, or does not fit n_ctx.
+            ValueError: A row begins with a thought or exceeds n_ctx.
         """
         passes = self.plan(tokens, attention_mask)
         run = self._recomputed if recompute or self.wants_whole else self._by_pass
@@ -105,16 +106,16 @@ class ThoughtModel(LatentModel):
 
     @property
     def wants_whole(self) -> bool:
-        """Whether some hook expects the whole sequence at once, which the cache does not show."""
+        """Whether a hook needs the whole sequence at once, which rules out the key-value cache."""
         return any(point.wants_whole for point in self._sequence_points)
 
     def _by_pass(self, tokens: Tensor, mask: Tensor | None, passes: Passes) -> Tensor:
-        """The last layer's normed states of a sequence, each position run once."""
+        """Return the last layer's normed states of a sequence, running each position once."""
         thinking = ThoughtsSoFar(self, tokens, passes)
         return passes.assemble([thinking.run_pass(number) for number in self.ticks(passes)])
 
     def _recomputed(self, tokens: Tensor, mask: Tensor | None, passes: Passes) -> Tensor:
-        """The same, every pass over the whole sequence as far as it is known."""
+        """Return the same states, with every pass over the whole sequence known so far."""
         thinking = ThoughtsSoFar(self, tokens, passes)
         words = self.embed(tokens)
         where = self.perception.context(tokens, mask, {})
@@ -126,12 +127,12 @@ class ThoughtModel(LatentModel):
             if number < passes.n:
                 before = passes.columns[number][rows, passes.ends(number).clamp(min=0)]
                 thinking.think(number, states[rows, before.clamp(min=0)])
-                here = columns == passes.thought_at[:, number, None]  # nowhere in rows that wait
+                here = columns == passes.thought_at[:, number, None]  # False in other rows
                 words = torch.where(here[..., None], thinking.thought[:, None], words)
         return states
 
     def states(self, words: Float[Tensor, "batch width d_model"], where: Context) -> Tensor:
-        """The last layer's states after the final norm, from what the positions start from."""
+        """Return the last layer's states after the final norm, given the input embeddings."""
         state = self.hook_embed(words)
         if self.cfg.positional_embedding_type == "standard":
             state = state + self.hook_pos_embed(self.pos_embed(where.positions, len(words)))
@@ -140,14 +141,14 @@ class ThoughtModel(LatentModel):
         return cast(Tensor, self.ln_final(state))
 
     def readout(self, state: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_vocab"]:
-        """What a state or a thought says: logits of `recurrence.hook_state_pre` for one.
+        """Return the logits of a state or a thought, such as `recurrence.hook_state_pre`.
 
-        A state is read after the final norm, which `hook_state_pre` has passed.
+        The state must have passed the final norm, as `hook_state_pre` has.
         """
         return self.unembedded(state)
 
     def decode(self, state: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes d_vocab"]:
-        """Logits of a residual stream, through final norm and unembedding; no hook hears it."""
+        """Return the logits of a residual stream (final norm and unembedding); no hooks fire."""
         return self.unembedded(self.ln_final.plain(state))
 
     @torch.no_grad()
@@ -160,19 +161,20 @@ class ThoughtModel(LatentModel):
         stop_at: int | None = None,
         recompute: bool = False,
     ) -> Int[Tensor, "batch longer"]:
-        """Append the likeliest token `max_new_tokens` times, with the keys and values so far.
+        """Append the likeliest token `max_new_tokens` times, with a key-value cache.
 
-        A thought is never said: `latent_token` is not among the choices.
+        `latent_token` is never generated.
 
         Args:
-            tokens: A text, or token ids, thoughts and all.
+            tokens: A text, or token ids including the thoughts.
             max_new_tokens: How many tokens to add, in columns after the given ones.
-            attention_mask: As for `forward`; a row's new tokens follow its last real one.
-            stop_at: A token after which a row repeats it; generation ends when all rows have.
+            attention_mask: As for `forward`; a row's new tokens follow its last real token.
+            stop_at: Token id that ends a row, which then repeats it; generation stops when all rows
+                have ended.
             recompute: As for `forward`.
 
         Raises:
-            ValueError: The result would not fit n_ctx.
+            ValueError: The result would exceed n_ctx.
         """
         from workbench.models.thoughts.speech import generate
 
@@ -193,10 +195,10 @@ class ThoughtModel(LatentModel):
         rows = rows.view(-1, *[1] * (logits_at.ndim - 1))
         return self.unembed_hooked(states[rows, logits_at])
 
-    # -- what a forward and a generation share
+    # -- shared by forward passes and generation
 
     def ticks(self, passes: Passes) -> Iterator[int]:
-        """The numbers of the passes, told to whoever listens."""
+        """Yield the pass numbers, and set the clock that hooks read."""
         self.clock.valid, self.clock.passes = passes.valid, passes
         try:
             yield from self.clock.ticks(passes.n + 1)
@@ -204,7 +206,12 @@ class ThoughtModel(LatentModel):
             self.clock.columns = None
 
     def plan(self, tokens: Tensor, attention_mask: Tensor | None) -> Passes:
-        """The passes of a batch that the model can hold."""
+        """Split a batch into passes.
+
+        Raises:
+            ValueError: The batch is empty, a token id is out of range, a row begins with a thought,
+                or a row exceeds n_ctx.
+        """
         n_batch, n_pos = tokens.shape
         if not n_pos or not n_batch:
             raise ValueError(f"tokens of shape [{n_batch} {n_pos}] hold nothing to run")

@@ -1,19 +1,19 @@
 """Nested Boolean expressions, true or false: the second experiment of VCoT (Chen 2026).
 
-    paper     drawn as published: about half are true, and length, counts of characters and, above
-              all, the outermost parentheses tell which. Three levels settle about four in five
-              expressions, however deep these are.
-    matched   each expression is followed by one of the other value that has the same characters
-              on every level, the same pairs of neighbouring characters, and the same outer half,
-              up to `HELD` levels. Whatever counts characters or pairs of them, or reads no more
-              than these levels, is right in half of the rows, at every depth and length. What
-              tells the two apart is which constants and operators stand in which subexpression.
+    paper     drawn as published. About half of the expressions are true, and their length, their
+              character counts and, above all, their outermost parentheses give the value away.
+              Three levels determine the value of about four in five expressions at any depth.
+    matched   each expression is followed by a twin with the opposite value that has the same
+              characters on every level, the same pairs of neighbouring characters, and the same
+              outer half, up to `HELD` levels. A guess that counts characters or pairs of them, or
+              reads only these levels, is right in half of the rows at every depth and length. The
+              twins differ in which constants and operators stand in which subexpression.
 
-Expressions of depth 1 are few (576 as published), so rows of the train split may be equal, as in
-the paper; those of valid and test are not, and stand in one split only. Of depth 1 only 12 have
-such a twin, so the matched train split repeats these, and valid and test have room for no more
-than 12 at that depth. Longer expressions than the limit are rejected, so the deepest are more
-compact than the grammar would have them.
+There are few expressions of depth 1 (576 as published), so the train split may repeat rows, as in
+the paper. Rows of valid and test are all different, and each occurs in one split only. At depth 1
+only 12 expressions have a twin, so the matched train split repeats these, and valid and test can
+hold at most 12 rows of that depth. Expressions longer than the limit are rejected, so the deepest
+ones are more compact than the grammar alone would make them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,12 +58,12 @@ from workbench.tasks.deep import (
 from workbench.words.vocabulary import WordVocabulary
 
 CLS = 1
-HELD = 3  # outer levels that twins share at most; deeper, twins become rare
-TRIES = 3  # random orders in which a twin is looked for
-WRITINGS = 4  # constants and operators that an expression is tried with until it has a twin
-SURPLUS = 8  # expressions drawn for each pair of twins, before it is known how many have one
+HELD = 3  # most outer levels that twins share; with more, twins become rare
+TRIES = 3  # random orders tried to find a twin
+WRITINGS = 4  # sets of constants and operators tried in an expression until it has a twin
+SURPLUS = 8  # expressions drawn per pair of twins, until the share with a twin is known
 MOST = 20_000  # expressions drawn at a time
-PATIENCE = 20  # draws in a row that bring nothing new before giving up
+PATIENCE = 20  # fruitless draws in a row before giving up
 
 
 class BooleanConfig(DeepConfig):
@@ -72,7 +72,7 @@ class BooleanConfig(DeepConfig):
     train_depths: list[int] = [1, 2, 3, 4, 5, 6, 7, 8]
     valid_depths: list[int] = [2, 4, 6, 8]
     test_depths: list[int] = [2, 4, 6, 8, 10, 12, 14]
-    n_train: int = 8_000  # of each depth, as the other numbers
+    n_train: int = 8_000  # rows per depth, like n_valid and n_test
     n_valid: int = 250
     n_test: int = 500
 
@@ -88,7 +88,7 @@ class BooleanConfig(DeepConfig):
 
 
 class Characters(WordVocabulary):
-    """A vocabulary whose words are characters, and a text is written without spaces."""
+    """Vocabulary whose words are single characters, written without spaces."""
 
     def encode(self, text: str) -> list[int]:
         written = "".join(text.split())
@@ -102,7 +102,7 @@ class Characters(WordVocabulary):
         return [self.ids[character] for character in written]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The characters of token ids; padding and <cls> are left out."""
+        """Return the characters of token ids, without padding and <cls>."""
         return "".join(self.words[token] for token in tokens if token > CLS)
 
 
@@ -129,7 +129,7 @@ class Boolean(DeepTask):
 
     @cached_property
     def splits(self) -> Mapping[str, DeepBatch]:
-        taken: set[bytes] = set()  # the train split comes last, for it may repeat itself
+        taken: set[bytes] = set()  # the train split is drawn last because it may repeat rows
         drawn = {split: self._draw_split(split, taken) for split in reversed(SPLITS)}
         return {split: drawn[split] for split in SPLITS}
 
@@ -140,9 +140,9 @@ class Boolean(DeepTask):
         return self._batch(Drawn(tokens, value_of(tokens)))
 
     def local_features(self, batch: Batch) -> dict[str, Num[np.ndarray, " batch"]]:
-        """Length, counts, the edges, what stands outside inner parentheses, and neighbours.
+        """Return length, character counts (whole and outermost level), ends and neighbour pairs.
 
-        Nothing here looks at more than two characters at once or evaluates anything.
+        No feature looks at more than two characters at once or evaluates anything.
         """
         tokens, level = batch.tokens.numpy(), nesting(batch.tokens.numpy())
         counts = {
@@ -170,10 +170,10 @@ class Boolean(DeepTask):
         return {"length": batch.length.numpy(), **counts, **edges, **outer, **beside}
 
     def guesses(self, batch: Batch) -> dict[str, Rows]:
-        """Answers from the counts of characters, and from the outermost levels alone.
+        """Return answers guessed from the character counts, and from the outermost levels alone.
 
-        The outer levels say the value where they settle it, whatever stands further in. They are
-        never more than half of an expression's.
+        The outer levels give the value if they determine it whatever stands further in. They are
+        never more than half of an expression's levels.
         """
         views: dict[str, Callable[[Batch], Rows]] = {
             "outermost level": lambda rows: _value_of_outer(rows, 1),
@@ -189,7 +189,7 @@ class Boolean(DeepTask):
 
     @cached_property
     def _weights(self) -> Float[np.ndarray, " feature"]:
-        """Linear rule on counts, by least squares."""
+        """Weights of a linear rule on the counts, fitted by least squares."""
         train = self.splits["train"]
         signs = 2.0 * train.answer.numpy() - 1
         weights: Float[np.ndarray, " feature"] = np.linalg.lstsq(_counts(train), signs)[0]
@@ -206,7 +206,7 @@ class Boolean(DeepTask):
     def _draw(
         self, depth: int, n: int, dice: Iterator[float], taken: set[bytes], repeats: bool
     ) -> Drawn:
-        """Rows of one depth that are not `taken`, and take them unless they may be repeated."""
+        """Draw rows of one depth that are not in `taken`; add them to it unless `repeats`."""
         rng = np.random.default_rng([self.seed, len(SPLITS), depth, int(next(dice) * 2**32)])
         matched = self.cfg.version == "matched"
         size, surplus = (2, SURPLUS) if matched else (1, 1)
@@ -224,7 +224,7 @@ class Boolean(DeepTask):
                     break
             if fresh and matched:
                 surplus = -(-n_drawn // len(fresh))
-                if depth == 1 and repeats:  # a draw finds the few that there are
+                if depth == 1 and repeats:  # one draw finds all of the few twins of depth 1
                     fresh = [fresh[i] for i in rng.integers(len(fresh), size=missing)]
             kept += fresh
             missing -= len(fresh)
@@ -242,7 +242,10 @@ class Boolean(DeepTask):
     def _candidates(
         self, depth: int, n: int, dice: Iterator[float], rng: np.random.Generator
     ) -> list[Tokens]:
-        """Single expressions, or twins; fewer than `n`, as many are too long or have no twin."""
+        """Draw single expressions, or pairs of twins.
+
+        These are fewer than `n`, because many expressions are too long or have no twin.
+        """
         written = (draw_expression(depth, dice) for _ in range(n))
         tokens = numbered([text for text in written if len(text) < self.cfg.max_length], CLS)
         if self.cfg.version == "paper":
@@ -250,7 +253,7 @@ class Boolean(DeepTask):
         held = min(depth // 2, HELD)
         pairs: list[Tokens] = []
         for _ in range(WRITINGS):
-            # expressions that the held levels settle are equal to all that share these
+            # if the held levels determine the value, every expression that shares them has it too
             rows = np.flatnonzero(value_of(tokens, held) < 0)
             others, found = twins(tokens[rows], held, rng, TRIES)
             pairs += list(np.stack((tokens[rows], others), 1)[found])
@@ -270,7 +273,7 @@ def _count_pairs(tokens: Tokens, one: int, two: int) -> Rows:
 
 
 def _counts(batch: Batch) -> Float[np.ndarray, "batch feature"]:
-    """Counts of the characters that matter, apart for expressions that begin with ! and others."""
+    """Count constants and operators, plus the same counts again if the expression begins with !."""
     tokens = batch.tokens.numpy()
     symbols = (TRUE, FALSE, AND, OR, NOT)
     counts = np.stack([np.ones(len(tokens)), *((tokens == s).sum(1) for s in symbols)], 1)
@@ -279,7 +282,7 @@ def _counts(batch: Batch) -> Float[np.ndarray, "batch feature"]:
 
 
 def _value_of_outer(batch: Batch, levels: int) -> Rows:
-    """The value if the outer levels settle it, at most `levels` and half of all; else −1."""
+    """Return the value if the outer levels, at most `levels` and half, determine it; else −1."""
     tokens = batch.tokens.numpy()
     shown = np.minimum(batch.difficulty.numpy() // 2, levels)
     value = np.empty(len(tokens), np.int64)

@@ -1,8 +1,8 @@
 """Boolean expressions as characters: drawn as in VCoT's second experiment, checked, evaluated.
 
 An expression is written with T, F, !, &, | and parentheses; ! binds closest, then &, then |. Its
-depth is how many parentheses enclose its innermost part. A batch of expressions is an array of the
-numbers of their characters [batch pos]; characters that are none of these seven say nothing.
+depth is the number of parentheses around its innermost part. A batch of expressions is an array of
+character numbers [batch pos]; numbers of other tokens (<pad>, <cls>) are ignored.
 """
 
 from bisect import bisect
@@ -16,9 +16,9 @@ WORDS = ("<pad>", "<cls>", "T", "F", "&", "|", "!", "(", ")")
 TRUE, FALSE, AND, OR, NOT, OPEN, CLOSE = range(2, len(WORDS))
 NUMBERED = bytes.maketrans(b" TF&|!()", bytes([0, *range(TRUE, len(WORDS))]))
 UNKNOWN = -1
-BLOCK = 4096  # numbers drawn at a time
-CHANCE = 2**20  # numbers to draw an order from
-# A value is two bits: may it be true, may it be false?
+BLOCK = 4096  # random numbers drawn at a time
+CHANCE = 2**20  # range of the random sort keys of an order
+# A value is two bits: whether it may be true, and whether it may be false
 IS_TRUE, IS_FALSE, IS_OPEN = np.uint8(1), np.uint8(2), np.uint8(3)
 CONSTANT = np.array([{TRUE: IS_TRUE, FALSE: IS_FALSE}.get(i, 0) for i in range(len(WORDS))], "u1")
 NEGATED = np.array([0, IS_FALSE, IS_TRUE, IS_OPEN], np.uint8)
@@ -30,16 +30,16 @@ Rows = Int[np.ndarray, " batch"]
 
 
 def uniform(rng: np.random.Generator) -> Iterator[float]:
-    """Endlessly many numbers between 0 and 1, drawn in blocks for speed."""
+    """Yield endless random numbers between 0 and 1, drawn in blocks for speed."""
     while True:
         yield from rng.random(BLOCK).tolist()
 
 
 def draw_expression(depth: int, dice: Iterator[float]) -> str:
-    """A random expression of exactly this depth.
+    """Draw a random expression of exactly this depth.
 
-    One side of each operator is a level less deep than the whole, the other side d levels deep with
-    a weight that halves with each level, so that expressions stay short.
+    One side of each operator is one level less deep than the whole. The other side is d levels deep
+    with a probability that halves with each level, so that expressions stay short.
     """
     characters: list[str] = []
     _write(depth, dice, characters)
@@ -47,7 +47,10 @@ def draw_expression(depth: int, dice: Iterator[float]) -> str:
 
 
 def shortest(depth: int) -> int:
-    """Characters of the shortest expression of a depth: two parentheses, an operator and a side."""
+    """Return the length in characters of the shortest expression of a depth.
+
+    Each level adds two parentheses, an operator and a one-character side.
+    """
     return 1 + 4 * depth
 
 
@@ -79,14 +82,14 @@ def _write_atom(dice: Iterator[float], out: list[str]) -> None:
 
 @cache
 def _shallowness(depth: int) -> list[float]:
-    """Chances that the other side is at most 0, 1, … depth − 2 levels deep."""
+    """Return the probabilities that the other side is at most 0, 1, … depth − 2 levels deep."""
     weights = 2.0 ** -np.arange(depth)
     chances: list[float] = (weights.cumsum() / weights.sum())[:-1].tolist()
     return chances
 
 
 def numbered(texts: Sequence[str], first: int) -> Tokens:
-    """The characters of expressions as numbers, after a `first` one and padded to the longest."""
+    """Return the characters of expressions as numbers, prefixed with `first` and padded."""
     width = max(map(len, texts), default=0)
     written = "".join(text.ljust(width) for text in texts).encode("ascii").translate(NUMBERED)
     tokens = np.frombuffer(written, np.uint8).reshape(len(texts), width)
@@ -94,7 +97,7 @@ def numbered(texts: Sequence[str], first: int) -> Tokens:
 
 
 def rewritten(tokens: Tokens, rng: np.random.Generator) -> Tokens:
-    """The same expressions with all constants and operators drawn anew, each as likely."""
+    """Return the expressions with all constants and operators redrawn with equal probability."""
     other = rng.random(tokens.shape, np.float32) < 0.5
     constant, operator = ((tokens == a) | (tokens == b) for a, b in ((TRUE, FALSE), (AND, OR)))
     redrawn = np.where(constant, TRUE + other, np.where(operator, AND + other, tokens))
@@ -102,10 +105,10 @@ def rewritten(tokens: Tokens, rng: np.random.Generator) -> Tokens:
 
 
 def check(text: str) -> None:
-    """Refuse what is no expression.
+    """Check that a text is an expression.
 
     Raises:
-        ValueError: The text does not parse; it says where.
+        ValueError: The text does not parse; the message gives the position.
     """
     opened: list[int] = []
     wants_value = True
@@ -128,16 +131,16 @@ def check(text: str) -> None:
 
 
 def nesting(tokens: Tokens) -> Tokens:
-    """How many parentheses enclose each character; those that open count as enclosed."""
+    """Return how many parentheses enclose each character; a '(' counts as enclosed by itself."""
     return ((tokens == OPEN).astype(np.int64) - (tokens == CLOSE)).cumsum(1)
 
 
 def value_of(tokens: Tokens, levels: int | None = None) -> Rows:
-    """Value of each expression: 1, 0, or −1 if its outermost `levels` leave it open.
+    """Return the value of each expression: 1, 0, or −1 if its outermost `levels` leave it open.
 
-    Without `levels` everything is looked at. A pass over the characters keeps for each open
-    parenthesis the terms of | that are done, the term at hand, and whether a ! waits for its
-    value.
+    Without `levels`, the whole expression is evaluated. One pass over the characters keeps three
+    things for each open parenthesis: the value of the finished terms of |, the value of the current
+    term, and whether a ! applies to the next value.
     """
     level = nesting(tokens)
     deepest = int(level.max(initial=0))
@@ -174,7 +177,7 @@ def _both(one: Bits, other: Bits) -> Bits:
 
 
 def neighbouring_values(tokens: Tokens) -> Int[np.ndarray, "batch pair"]:
-    """How often each pair of characters stands side by side."""
+    """Count how often each pair of characters stands side by side."""
     pairs = tokens[:, :-1] * len(WORDS) + tokens[:, 1:]
     kinds = len(WORDS) ** 2
     each = np.arange(len(tokens))[:, None] * kinds + pairs
@@ -184,11 +187,12 @@ def neighbouring_values(tokens: Tokens) -> Int[np.ndarray, "batch pair"]:
 def twins(
     tokens: Tokens, held: int, rng: np.random.Generator, tries: int
 ) -> tuple[Tokens, Bool[np.ndarray, " batch"]]:
-    """For each expression one of the other value, with the same characters on every level.
+    """Return a twin of each expression: the opposite value, the same characters on every level.
 
-    It has the same pairs of neighbours too: constants change places where they stand between the
-    same two characters, and so do operators; parentheses, negations and the outermost `held`
-    levels stay. What has no such twin, or shows none in `tries` random orders, is marked False.
+    A twin also has the same pairs of neighbours: constants swap places only with constants that
+    stand between the same two characters, and likewise operators. Parentheses, negations and the
+    outermost `held` levels stay. The mask is False for expressions that have no such twin, or for
+    which none was found in `tries` random orders.
     """
     level = nesting(tokens)
     found = np.zeros(len(tokens), bool)
@@ -211,9 +215,9 @@ def twins(
 def _reordered(
     tokens: Tokens, level: Tokens, moves: Bool[np.ndarray, "batch pos"], rng: np.random.Generator
 ) -> Tokens:
-    """Characters at some places change places in their row, between equal neighbours on a level.
+    """Permute the characters marked by `moves` among those with equal row, level and neighbours.
 
-    None of the places is beside another.
+    No two marked characters may be adjacent.
     """
     row, at = np.nonzero(moves)
     left, right = tokens[row, at - 1], tokens[row, (at + 1) % tokens.shape[1]]

@@ -1,25 +1,26 @@
-"""Generations added up over shuffled facts on a family: the third experiment of VCoT (Chen 2026).
+"""Adding up generations over shuffled facts on a family: the third experiment of VCoT (Chen 2026).
 
-A chain of facts leads from one person to another, and the query says how many generations the
-first is above the second. The published rule counts generations and nothing else: a sibling is
-whoever comes out on the same level, a child whoever comes out one below. Its chains go down to a
-common descendant and up again, so that two parents of one child are "siblings". `Kinship.kin`
-counts the answers that a real family would not bear out. A false query is 2 or 4 generations off,
-so that it has the right parity. Facts on other people distract.
+A chain of facts leads from one person to another, and the query states how many generations the
+first is above the second. The published rule only counts generations: a sibling is anyone on the
+same level, a child is anyone one level below. Its chains go down to a common descendant and up
+again, so that two parents of one child are "siblings". `Kinship.kin` counts the answers that would
+be wrong in a real family. A false query is 2 or 4 generations off, so that it has the right parity.
+Facts on other people serve as distractors.
 
     paper     2 to 4 distractors, each relating two of the people outside the chain as parent,
-              child or sibling. The query, and how often each relation is named, tell the answer
-              in more than four of five rows.
+              child or sibling. The query and the count of each relation give the answer away in
+              more than four of five rows.
     family    as paper, but chains go up to a common ancestor and down again
     matched   the distractors are a second chain, down and up like the first, and up to two pairs
-              of siblings. Rows come in twos, one true and one false, which ask about the same
-              relation, name the same people in the same order, and have as many parents, children
-              and siblings: where one row's first chain goes up more often, its second does so
-              less. From depth 3, chains begin with a parent and end with a child, so that the facts
-              on the two people asked about are alike too, and all local features are equal. What
-              remains to be told apart lies in following facts from the people asked about, or in
-              how three or more facts join. At depth 2 there is no such control: the facts next to
-              these people are the chain, so that looking at them is the reasoning.
+              of siblings. Rows come in pairs, one true and one false. Both rows ask about the same
+              relation, name the same people in the same order, and have equal numbers of parents,
+              children and siblings: if the first chain of one row goes up more often, its second
+              chain goes up less often. From depth 3, chains begin with a parent and end with a
+              child, so that the facts on the two people in the query are alike too, and all local
+              features are equal. To tell the two rows apart, one has to follow facts from the
+              people in the query, or see how three or more facts connect. Depth 2 has no such
+              control: the facts next to these people are the whole chain, so that looking at them
+              is the reasoning.
 
 No two rows are equal. Depth is the number of facts in the first chain.
 """
@@ -70,7 +71,7 @@ from workbench.tasks.kinship.stories import (
 )
 from workbench.words.vocabulary import WordVocabulary
 
-SPARE = 50  # one row in so many is drawn in excess, lest some be equal
+SPARE = 50  # one extra row is drawn per this many, because some rows may be equal
 ATTEMPTS = 5
 STORIES = {"paper": paper_stories, "family": family_stories, "matched": matched_stories}
 
@@ -81,11 +82,11 @@ class KinshipConfig(DeepConfig):
     train_depths: list[int] = [2, 3, 4, 5]
     valid_depths: list[int] = [2, 3, 4, 5]
     test_depths: list[int] = [2, 3, 4, 5, 6, 7, 8, 9]
-    n_train: int = 15_000  # of each depth, as the other numbers
+    n_train: int = 15_000  # rows per depth, like n_valid and n_test
     n_valid: int = 500
     n_test: int = 2_000
     version: Literal["paper", "family", "matched"] = "paper"  # type: ignore[assignment]
-    # cls as in the published code; the paper's text reads at the two people asked about
+    # cls as in the published code; the paper's text has a readout at the two people in the query
     readout: Literal["cls", "entities"] = "cls"
 
     @model_validator(mode="after")
@@ -100,7 +101,7 @@ class KinshipConfig(DeepConfig):
 
 
 class Sentences(WordVocabulary):
-    """A vocabulary whose texts are sentences: without padding, <cls> and <sep>."""
+    """Vocabulary that decodes to plain sentences, without padding, <cls> and <sep>."""
 
     def decode(self, tokens: Sequence[int]) -> str:
         return super().decode([token for token in tokens if token >= len(SPECIALS)])
@@ -108,7 +109,7 @@ class Sentences(WordVocabulary):
 
 @TASKS.register("kinship", example={"n_train": 9, "n_valid": 4, "n_test": 6})
 class Kinship(DeepTask):
-    """Facts on a family, and a query how many generations one of its people is above another."""
+    """Facts on a family: is one person a given number of generations above another?"""
 
     Config = KinshipConfig
     cfg: KinshipConfig
@@ -121,7 +122,7 @@ class Kinship(DeepTask):
 
     @property
     def readout(self) -> str:  # type: ignore[override]
-        """At <cls>, or at the two people asked about."""
+        """Where the answer is read: at <cls>, or at the two people in the query."""
         return self.cfg.readout
 
     @cached_property
@@ -150,12 +151,12 @@ class Kinship(DeepTask):
         return batch
 
     def kin(self, split: str) -> dict[str, int]:
-        """How the people of a split's true queries are kin, as a real family has it.
+        """Count how the two people of a split's true queries would be related in a real family.
 
-        `line` counts those of whom one descends from the other, `siblings` those who share a
-        parent; both bear the answer out. `collateral` counts those who share some other ancestor,
-        whom a real family calls cousins, aunts or nephews. `no kin` counts those who share a
-        descendant alone.
+        `line` counts pairs of whom one descends from the other, and `siblings` pairs who share a
+        parent; in both cases the answer is right for a real family. `collateral` counts pairs who
+        share some other ancestor: cousins, aunts or nephews. `no kin` counts pairs who only share a
+        descendant.
         """
         batch = self.split(split)
         story = _parsed(batch)
@@ -170,9 +171,9 @@ class Kinship(DeepTask):
         return dict(counts)
 
     def local_features(self, batch: Batch) -> dict[str, Num[np.ndarray, " batch"]]:
-        """Counts, the query, the facts on the two people asked about, and how often people occur.
+        """Return counts, the query, the facts on its two people, and how often people occur.
 
-        None of these looks from one fact to another.
+        No feature combines one fact with another.
         """
         story = _parsed(batch)
         names = np.stack([(story.facts[..., [0, 2]] == n).sum((1, 2)) for n in range(len(NAMES))])
@@ -194,9 +195,9 @@ class Kinship(DeepTask):
         }
 
     def guesses(self, batch: Batch) -> dict[str, Rows]:
-        """Answers from counts of relations and the query; from the facts on the people asked about.
+        """Return answers guessed from the relation counts and query, and from facts on its people.
 
-        Counting alone reaches what the paper's models do on the depths trained on.
+        Counting alone matches the accuracy of the paper's models on the training depths.
         """
         story = _parsed(batch)
         surplus = _surplus(_counts(story))
@@ -210,7 +211,7 @@ class Kinship(DeepTask):
         return {view: Table(look(story), answer, self._usual) for view, look in VIEWS.items()}
 
     def _draw(self, depth: int, sizes: list[int]) -> list[DeepBatch]:
-        """Different rows of one depth, so many for each split; none starts between two twins."""
+        """Draw different rows of one depth, `sizes` of them per split, without splitting a pair."""
         starts = np.cumsum([0, *(n + n % 2 for n in sizes)])
         n = int(starts[-1])
         for attempt in range(ATTEMPTS):
@@ -245,7 +246,7 @@ def _parsed(batch: Batch) -> Stories:
 
 
 def _counts(story: Stories) -> Int[np.ndarray, "batch 4"]:
-    """Facts that say parent, child and sibling, and the generations asked about."""
+    """Return the number of parent, child and sibling facts, and the query's generations."""
     generations, there = story.facts[..., 1], _there(story)
     counts = [((generations == g) & there).sum(1) for g in (1, -1, 0)]
     return np.stack((*counts, story.query[:, 1]), 1)
@@ -260,7 +261,7 @@ def _there(story: Stories) -> Bool[np.ndarray, "batch fact"]:
 
 
 def _facts_on(story: Stories, who: int) -> Int[np.ndarray, "batch 2"]:
-    """Relation and place of the first fact that names a person of the query."""
+    """Return the relation and index of the first fact that names a person of the query."""
     names = story.facts[..., [0, 2]] == story.query[:, who, None, None]
     place = (names.any(2) & _there(story)).argmax(1)
     return np.stack((story.facts[np.arange(len(place)), place, 1], place), 1)

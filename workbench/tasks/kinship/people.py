@@ -1,9 +1,9 @@
-"""Facts on a family, in words: read, solved, and named by generations.
+"""Facts on a family, in words: parsing, solving, and the words for numbers of generations.
 
-A relation counts generations: "Ada is the parent of Ben ." puts Ada one generation above Ben, a
-child is one below, a sibling on the same. Relations compose by adding up, as in VCoT (Chen 2026):
-a parent's parent is 2 above, a parent's child is a "sibling", and so is a child's other parent,
-whom a real family would not call so; see `kin`.
+A relation is a number of generations: "Ada is the parent of Ben ." puts Ada one generation above
+Ben, a child is one below, a sibling is on the same level. Relations compose by addition, as in VCoT
+(Chen 2026): a parent's parent is 2 above, and a parent's child is a "sibling". So is a child's
+other parent, who would not be a sibling in a real family; see `kin`.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from workbench.settings.config import nearest
 
-FURTHEST = 12  # generations that have a word
+FURTHEST = 12  # largest number of generations that has a word
 
 SPECIALS = ("<pad>", "<cls>", "<sep>")
 NAMES = (
@@ -31,7 +31,7 @@ A_QUERY = "a question ends like 'query : Ada is the grandparent of Cora'"
 
 
 class Fact(NamedTuple):
-    """`one` is so many generations above `other`."""
+    """States that `one` is `generations` generations above `other`."""
 
     one: str
     generations: int
@@ -39,15 +39,15 @@ class Fact(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """How two people are related by what the facts say."""
+    """Relation of two people according to the facts."""
 
     generations: int
     steps: int
-    """Facts on the shortest way between them."""
+    """Number of facts on the shortest path between them."""
 
 
 def _relatives(facts: Sequence[Fact]) -> dict[str, list[tuple[str, int]]]:
-    """The people next to each one, and how many generations above."""
+    """Return each person's direct relatives, and how many generations above the person they are."""
     beside: dict[str, list[tuple[str, int]]] = {}
     for fact in facts:
         beside.setdefault(fact.one, []).append((fact.other, -fact.generations))
@@ -56,11 +56,11 @@ def _relatives(facts: Sequence[Fact]) -> dict[str, list[tuple[str, int]]]:
 
 
 def kinship(facts: Sequence[Fact], one: str, other: str) -> Relation:
-    """Generations that `one` is above `other`, found breadth first from fact to fact.
+    """Return how many generations `one` is above `other`, by breadth-first search over the facts.
 
     Raises:
-        ValueError: The facts do not lead from one to the other, or contradict each other on the
-            way; facts on people that have nothing to do with the two may.
+        ValueError: The facts do not connect the two people, or facts on people connected with
+            `one` contradict each other. Contradictions among unconnected people are ignored.
     """
     beside = _relatives(facts)
     found = {one: Relation(0, 0)}
@@ -79,10 +79,10 @@ def kinship(facts: Sequence[Fact], one: str, other: str) -> Relation:
 
 
 def way(facts: Sequence[Fact], one: str, other: str) -> list[int]:
-    """Generations that each fact on a shortest way from `one` to `other` goes up.
+    """Return how many generations each fact on a shortest path from `one` to `other` goes up.
 
     Raises:
-        ValueError: The facts do not lead from one to the other.
+        ValueError: The facts do not connect the two people.
     """
     beside = _relatives(facts)
     found: dict[str, list[int]] = {one: []}
@@ -101,10 +101,10 @@ KIN = ("line", "siblings", "collateral", "no kin")
 
 
 def kin(steps: Sequence[int]) -> str:
-    """How the ends of a way from parent to child and child to parent are kin; one of `KIN`.
+    """Return how the two ends of a path of parent and child steps are related; one of `KIN`.
 
     Args:
-        steps: Generations that each step goes up.
+        steps: How many generations each step goes up.
     """
     if any(a < 0 < b for a, b in pairwise(steps)):
         return "no kin"
@@ -114,20 +114,21 @@ def kin(steps: Sequence[int]) -> str:
 
 
 def solve(facts: Sequence[Fact], query: Fact) -> bool:
-    """Whether the facts say what the query says.
+    """Return whether the query follows from the facts.
 
     Raises:
-        ValueError: The facts do not relate the two people asked about, or contradict each other.
+        ValueError: The facts do not relate the two people in the query, or contradict each other.
     """
     return kinship(facts, query.one, query.other).generations == query.generations
 
 
 def read_facts(text: str) -> tuple[list[Fact], Fact]:
-    """Facts and query of a text such as "Ada is the parent of Ben . query : Ben is the child of …".
+    """Parse a text such as "Ada is the parent of Ben . query : Ben is the child of …".
 
     Raises:
-        ValueError: The text is empty, has an unknown name, relation or other word, a fact that is
-            none, no query, or one about people whom no fact mentions or about one person twice.
+        ValueError: The text is empty, has an unknown name, relation or other word, a malformed
+            fact or no query, or its query names people whom no fact mentions; or a sentence names
+            one person twice.
     """
     words = text.replace(".", " . ").replace(":", " : ").split()
     if not words:

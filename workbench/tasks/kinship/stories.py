@@ -1,10 +1,11 @@
-"""Stories of kinship as numbers: chains of facts with their distractors, and how they are written.
+"""Kinship stories as arrays: chains of facts with distractors, and their conversion to tokens.
 
-A fact is three numbers: who, how many generations above, whom. The first u facts of a chain of
-depth K call each person the parent of the next, the other K − u the child of the next: it goes down
-to a common descendant and up again, and its first person is 2u − K generations above its last. In
-the version `family` the children come first, so that the turn is at a common ancestor. A sentence
-takes seven tokens, the question at the end nine.
+A fact is three numbers: a person, how many generations above, the other person. In a chain of depth
+K, the first u facts call each person the parent of the next, and the other K − u facts call each
+person the child of the next. The chain goes down to a common descendant and up again, and its first
+person is 2u − K generations above its last. In the version `family` the child facts come first, so
+that the chain turns at a common ancestor. A sentence takes seven tokens, the question at the end
+nine.
 """
 
 from functools import cache
@@ -22,9 +23,9 @@ TOKEN = {word: token for token, word in enumerate(WORDS)}
 FIRST_NAME = TOKEN[NAMES[0]]
 SAME_GENERATION = TOKEN["sibling"]
 UP, DOWN = 1, -1
-LIES = np.array([-4, -2, 2, 4])  # generations by which a false query is off
+LIES = np.array([-4, -2, 2, 4])  # how many generations a false query is off
 DISTRACTORS = (2, 3, 4)  # as published
-SECOND_CHAINS = (3, 4, 5)  # facts in the chain that distracts
+SECOND_CHAINS = (3, 4, 5)  # possible numbers of facts in the distractor chain
 SIBLINGS = (0, 1, 2)
 
 StoryFacts = Int[np.ndarray, "batch fact 3"]
@@ -32,7 +33,7 @@ Rows = Int[np.ndarray, " batch"]
 
 
 class Stories(NamedTuple):
-    """Facts of each row, those that there are before those that are not, and what is asked."""
+    """Facts of each row, followed by padding; the queries and their answers."""
 
     facts: StoryFacts
     n_facts: Rows
@@ -41,14 +42,14 @@ class Stories(NamedTuple):
 
 
 class Halves(NamedTuple):
-    """Facts that say parent, in both chains of a true story and of its false counterpart."""
+    """Number of parent facts in both chains, for a true story and its false counterpart."""
 
     chain: tuple[int, int]
     second: tuple[int, int]
 
 
 def fits(depth: int, version: Literal["paper", "family", "matched"], max_length: int) -> bool:
-    """Whether there are people and tokens enough for stories of this depth."""
+    """Return whether there are enough people and tokens for stories of this depth."""
     return bool(
         _shapes(depth, max_length) if version == "matched" else _distractors(depth, max_length)
     )
@@ -60,7 +61,7 @@ def _length(n_facts: int) -> int:
 
 @cache
 def _distractors(depth: int, max_length: int) -> list[int]:
-    """Numbers of distractors that a story of this depth has room for."""
+    """Return the numbers of distractors that a story of this depth has room for."""
     if depth + 3 > len(NAMES):
         return []
     return [n for n in DISTRACTORS if _length(depth + n) <= max_length]
@@ -68,7 +69,7 @@ def _distractors(depth: int, max_length: int) -> list[int]:
 
 @cache
 def _shapes(depth: int, max_length: int) -> list[tuple[int, int]]:
-    """Facts in the second chain and pairs of siblings that there is room for."""
+    """Return the possible pairs (facts in the second chain, pairs of siblings) that fit."""
     return [
         (second, siblings)
         for second in SECOND_CHAINS
@@ -80,10 +81,10 @@ def _shapes(depth: int, max_length: int) -> list[tuple[int, int]]:
 
 @cache
 def _halves(depth: int, second: int) -> list[Halves]:
-    """All ways in which a true story and a false one name each relation equally often.
+    """Return all ways in which a true story and a false one name each relation equally often.
 
-    Where the chain is long enough, it begins with a parent and ends with a child in both, as the
-    second one does.
+    From depth 3, the first chain begins with a parent and ends with a child in both stories, as the
+    second chain always does.
     """
     ups = range(depth + 1) if depth < 3 else range(1, depth)
     second_ups = range(1, second)
@@ -97,14 +98,14 @@ def _halves(depth: int, second: int) -> list[Halves]:
 
 
 def _people(n: int, rng: np.random.Generator) -> Int[np.ndarray, "batch person"]:
-    """All people in random orders."""
+    """Return all people in `n` random orders."""
     return rng.random((n, len(NAMES))).argsort(1)
 
 
 def _chain(
     people: Int[np.ndarray, "batch person"], ups: Rows, parents_first: bool = True
 ) -> StoryFacts:
-    """Facts from each person to the next, of which `ups` say parent and the others child."""
+    """Build the facts from each person to the next: `ups` parent facts, the others child facts."""
     n_facts = people.shape[1] - 1
     steps = np.arange(n_facts)
     if parents_first:
@@ -115,12 +116,12 @@ def _chain(
 
 
 def paper_stories(depth: int, n: int, max_length: int, rng: np.random.Generator) -> Stories:
-    """`n` stories as published; every other one is true."""
+    """Draw `n` stories as published; every other one is true."""
     return _told(depth, n, max_length, rng, parents_first=True)
 
 
 def family_stories(depth: int, n: int, max_length: int, rng: np.random.Generator) -> Stories:
-    """`n` stories whose chains turn at a common ancestor; every other one is true."""
+    """Draw `n` stories whose chains turn at a common ancestor; every other one is true."""
     return _told(depth, n, max_length, rng, parents_first=False)
 
 
@@ -145,7 +146,7 @@ def _told(
 def _strangers(
     people: Int[np.ndarray, "batch person"], depth: int, max_length: int, rng: np.random.Generator
 ) -> tuple[StoryFacts, Bool[np.ndarray, "batch fact"]]:
-    """Facts among people outside the chain, and which of them there are; no pair comes twice."""
+    """Draw facts among people outside the chain, and a mask of those used; no pair occurs twice."""
     n, n_people = people.shape
     wanted = rng.choice(_distractors(depth, max_length), n)
     most = max(DISTRACTORS)
@@ -161,7 +162,7 @@ def _strangers(
 
 
 def matched_stories(depth: int, n: int, max_length: int, rng: np.random.Generator) -> Stories:
-    """`n` stories, in twos that cannot be told apart by counting; the first of two is true."""
+    """Draw `n` stories in pairs that counting cannot tell apart; the first of each pair is true."""
     twos = -(-n // 2)
     shape = rng.integers(len(_shapes(depth, max_length)), size=twos)
     choice = rng.random(twos)
@@ -185,7 +186,7 @@ def matched_stories(depth: int, n: int, max_length: int, rng: np.random.Generato
         there[rows, :n_facts] = True
         asked = np.repeat(2 * ups[:, 0, 0] - depth, 2)
         query[rows] = np.stack((own[:, 0], asked, own[:, depth]), 1)
-    luck = np.repeat(rng.random((twos, longest)), 2, 0)  # two rows tell their facts in one order
+    luck = np.repeat(rng.random((twos, longest)), 2, 0)  # both rows of a pair use the same order
     return _shuffled(facts[:n], there[:n], query[:n], 1 - np.arange(n) % 2, luck[:n])
 
 
@@ -201,13 +202,13 @@ def _shuffled(
     answer: Rows,
     luck: Float[np.ndarray, "batch fact"],
 ) -> Stories:
-    """The stories with their facts in the order of numbers below 1."""
+    """Return the stories with their facts sorted by `luck`, random numbers below 1."""
     order = np.where(there, luck, 2).argsort(1)
     return Stories(np.take_along_axis(facts, order[..., None], 1), there.sum(1), query, answer)
 
 
 def write(stories: Stories) -> tuple[Int[np.ndarray, "batch pos"], Rows]:
-    """Tokens of each story, with <cls> before it and <sep> after it, and its length."""
+    """Return the tokens of each story, between <cls> and <sep>, and its length."""
     n, most, _ = stories.facts.shape
     sentence = np.array(
         [TOKEN[word] for word in (["Ada", "is", "the", "parent", "of", "Ada", "."])]
@@ -233,7 +234,7 @@ def _as_tokens(facts: Int[np.ndarray, "*rows 3"]) -> Int[np.ndarray, "*rows 3"]:
 
 
 def parse_story(tokens: Int[np.ndarray, "batch pos"], length: Rows) -> Stories:
-    """The stories that `write` has written; −1 for facts that are not there, and for answers."""
+    """Recover the stories from the tokens of `write`; −1 for missing facts and for all answers."""
     n_facts = (length - 1 - QUESTION) // SENTENCE
     most = int(n_facts.max(initial=0))
     told = tokens[:, 1 : 1 + SENTENCE * most].reshape(len(tokens), most, SENTENCE)

@@ -1,34 +1,36 @@
 """Is there a path from one node of a directed graph to another? Experiment I of VCoT.
 
-A row is a graph, a token for each node, and asks of a source and a target. Half of the rows of each
-number of hops are reachable, in exactly so many edges. Training shows few hops, the test split
-buckets of more; `difficulty` is the number of hops of the bucket, of unreachable rows too.
+A row is a graph with one token per node, and asks about a source and a target. For each number of
+hops, half of the rows are reachable, in exactly that many edges. Training has few hops; the test
+split has buckets with more. `difficulty` is the number of hops of the bucket, also for unreachable
+rows.
 
     train   hops and nodes drawn evenly from ranges
     valid   other rows of the same kind
-    test    a bucket for each of `test_hops`, of larger graphs
+    test    a bucket for each of `test_hops`, with larger graphs
 
-In the version `paper` the unreachable rows are graphs of their own kind, and counting the edges at
-source and target tells them apart well. In the version `matched` they are made in twins: beside
-every reachable row of a split stands an unreachable one of the same number of nodes and edges, in
-which every node has as many edges in and out, and which agrees in all that `local_features` looks
-at (`graphs.draw_twins`). Any guess from these features is right for exactly half of a split's rows.
-What that means and does not mean:
+In the version `paper`, the unreachable rows are drawn by another algorithm, and counting the edges
+at source and target tells them apart well. In the version `matched`, rows come in pairs of twins:
+every reachable row of a split has an unreachable twin with the same number of nodes and edges. In
+the twin, every node has the same number of edges in and out, and all `local_features` are equal
+(`graphs.draw_twins`). Any guess from these features is right for exactly half of a split's rows.
+What this controls for, and what it does not:
 
-- A twin differs in the middle of the path. Of paths of h hops, what lies up to (h−1)//2 edges
-  below the source and above the target is the same graph in both; for 5 hops and more that holds
-  all there is within 2 edges. Of 1 to 4 hops only the counts are the same.
-- At 1 and 2 hops the answer itself is local: the edge from source to target, the node between.
-- Counts over larger surroundings are not matched, and tell twins apart well: fewer nodes lie within
-  3, 4, … edges below the source or above the target of an unreachable twin. A model that carries
-  counts over as many steps as the path has edges can answer by them, and need not find the path.
-  They cannot be matched throughout: a target h hops away has h ancestors and its source as many
-  descendants, which in a twin would be different nodes, more than there are from 10 hops on.
-- Reachable graphs that have no such twin are left out; those are the ones of many edges, where
-  several paths lead to the target. Graphs of `matched` have fewer edges than those of `paper`.
+- Twins differ in the middle of the path. For paths of h hops, the subgraphs up to (h−1)//2 edges
+  below the source and above the target are the same in both; from 5 hops on, these contain
+  everything within 2 edges. For 1 to 4 hops, only the counts are the same.
+- At 1 and 2 hops the answer itself is local: the edge from source to target, or the node between.
+- Counts over larger neighbourhoods are not matched, and tell twins apart well: fewer nodes lie
+  within 3, 4, … edges below the source or above the target of an unreachable twin. A model that
+  propagates counts for as many steps as the path has edges can answer from them without finding
+  the path. The counts cannot be matched throughout: a target h hops away has h ancestors and its
+  source has h descendants. In a twin these would be different nodes, and from 10 hops on a graph
+  does not have that many.
+- Reachable graphs without such a twin are left out. These have many edges, so that several paths
+  lead to the target. Graphs of `matched` therefore have fewer edges than those of `paper`.
 
-Nodes bear letters drawn at random. The published program gives a graph of n nodes the first n
-letters, so that its larger test graphs hold letters that training never showed.
+Nodes are labelled with random letters. The published program gives a graph of n nodes the first n
+letters, so its larger test graphs have letters that never occur in training.
 """
 
 from collections.abc import Mapping, Sequence
@@ -70,7 +72,7 @@ class ReachabilityConfig(StrictModel):
     version: Literal["paper", "matched"] = "paper"
     n_train: int = 12_000
     n_valid: int = 1_000
-    n_test: int = 500  # for each number of hops
+    n_test: int = 500  # rows per number of hops
     train_hops_min: int = 1
     train_hops_max: int = 5
     test_hops: list[int] = [1, 2, 3, 4, 6, 8, 10, 12]
@@ -105,7 +107,7 @@ class ReachabilityConfig(StrictModel):
 
 @TASKS.register("reachability", example={"n_train": 60, "n_valid": 20, "n_test": 10})
 class Reachability(Task):
-    """Graphs with a source and a target, and whether a path joins them."""
+    """Directed graphs with a source and a target: does a path lead from one to the other?"""
 
     Config = ReachabilityConfig
     perception = "nodes"
@@ -138,14 +140,14 @@ class Reachability(Task):
         return {split: made[split] for split in ("train", "valid", "test")}
 
     def local_features(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Counts over the graph and over what lies within two edges of source and target."""
+        """Return counts over the graph and over the nodes within two edges of source and target."""
         return local_features(_graphs(batch))
 
     def shortcuts(self, split: str) -> dict[str, float]:
-        """Accuracy of guessing from one local feature, with the best guess for each of its values.
+        """Return the accuracy of guessing from each local feature with the best rule.
 
-        The guesses are fitted on the training split. One more says reachable where an edge leads
-        out of the source and one into the target.
+        The rules are fitted on the training split. One more rule answers "reachable" if an edge
+        leads out of the source and an edge leads into the target.
         """
         if split not in self._shortcuts:
             batch = self.split(split)
@@ -160,9 +162,9 @@ class Reachability(Task):
         return dict(self._shortcuts[split])
 
     def question(self, text: str) -> GraphBatch:
-        """A graph and two of its nodes: `A>B B>C D : A C`, a node without an edge by its name.
+        """Parse a graph and two of its nodes: `A>B B>C D : A C`; D is a node without edges.
 
-        The difficulty of an unreachable target is 0: it belongs to no bucket.
+        The difficulty is 0 if the target is unreachable, since a typed row belongs to no bucket.
         """
         names, edges, source, target = parse_graph(text, WIDEST)
         asked = np.array([source]), np.array([target])
@@ -172,7 +174,7 @@ class Reachability(Task):
         return _batch(graphs, hops[None], letters)
 
     def texts(self, batch: Batch) -> list[str]:
-        """Rows as `question` reads them."""
+        """Return rows as text that `question` can parse."""
         graphs, words = _graphs(batch), self.vocabulary.words
         texts = []
         for row, n in enumerate(graphs.nodes):
@@ -189,14 +191,14 @@ class Reachability(Task):
 
     @cached_property
     def _rules(self) -> dict[str, Rule]:
-        """The best guess from each local feature, fitted on the training split."""
+        """The best rule for each local feature, fitted on the training split."""
         train = self.split("train")
         answers = train.answer.numpy()
         features = self.local_features(train)
         return {name: fit_rule(numbers, answers) for name, numbers in features.items()}
 
     def _draw_range(self, n: int, stream: int) -> tuple[Graphs, Rows]:
-        """Rows of training's numbers of hops and nodes."""
+        """Draw rows with the numbers of hops and nodes used in training."""
         cfg = self.cfg
         rng = np.random.default_rng([self.seed, stream])
         hops = rng.integers(cfg.train_hops_min, cfg.train_hops_max + 1, n // 2)
@@ -204,7 +206,7 @@ class Reachability(Task):
         return self._draw(rng, hops, least, np.full_like(hops, cfg.nodes_max))
 
     def _draw_test(self) -> tuple[Graphs, Rows]:
-        """The buckets of the test split, in the order of `test_hops`."""
+        """Draw the buckets of the test split, in the order of `test_hops`."""
         buckets = []
         for number in self.cfg.test_hops:
             rng = np.random.default_rng([self.seed, 2, number])
@@ -218,7 +220,7 @@ class Reachability(Task):
     def _draw(
         self, rng: np.random.Generator, hops: Places, least: Places, most: Places
     ) -> tuple[Graphs, Rows]:
-        """As many reachable as unreachable graphs, shuffled, and the hops of their buckets."""
+        """Draw equally many reachable and unreachable graphs, shuffled, with their bucket hops."""
         nodes = rng.integers(least, most + 1)
         if self.cfg.version == "matched":
             reachable, unreachable = draw_twins(rng, hops, nodes, WIDEST)
@@ -232,14 +234,14 @@ class Reachability(Task):
 
 
 def _joined(parts: Sequence[Graphs]) -> Graphs:
-    """Graphs of several draws, one after the other."""
+    """Concatenate graphs of several draws."""
     return Graphs(
         *(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Graphs))
     )
 
 
 def _batch(graphs: Graphs, hops: Places, letters: Letters) -> GraphBatch:
-    """Graphs whose nodes bear letters, with all that is known of them."""
+    """Build a batch from graphs and the letters of their nodes."""
     n, wide = letters.shape
     distance = path_lengths(graphs.edges, graphs.source)
     every = {
@@ -255,12 +257,12 @@ def _batch(graphs: Graphs, hops: Places, letters: Letters) -> GraphBatch:
         "target_at": graphs.target,
         "distance": distance,
     }
-    # a copy each, so that no two fields share their memory
+    # copy, so that no two fields share memory
     return GraphBatch(**{name: torch.from_numpy(values.copy()) for name, values in every.items()})
 
 
 def _graphs(batch: Batch) -> Graphs:
-    """The graphs of a batch, as arrays."""
+    """Return the graphs of a batch as arrays."""
     if not isinstance(batch, GraphBatch):
         raise TypeError(f"a {type(batch).__name__} holds no graphs; this needs a GraphBatch")
     held = (batch.adjacency, batch.length, batch.source_at, batch.target_at)

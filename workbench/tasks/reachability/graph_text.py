@@ -1,4 +1,4 @@
-"""Graphs as one types them: `A>B B>C D : A C`, edges, lone nodes and the pair asked about."""
+"""Text form of graphs: `A>B B>C D : A C` lists edges, isolated nodes, and source and target."""
 
 import string
 
@@ -14,10 +14,10 @@ OneGraph = Bool[np.ndarray, "node node"]
 
 
 def parse_graph(text: str, most: int) -> tuple[list[str], OneGraph, int, int]:
-    """Names of the nodes in the order they are named, edges, and the two nodes asked about.
+    """Return the node names in order of first mention, the edges, the source and the target.
 
     Raises:
-        ValueError: The text is no graph of at most `most` lettered nodes with such a pair.
+        ValueError: The text is not a graph of at most `most` lettered nodes with such a pair.
     """
     if not text.strip():
         raise ValueError(f"the question is empty; {FORM}")
@@ -38,7 +38,7 @@ def parse_graph(text: str, most: int) -> tuple[list[str], OneGraph, int, int]:
 
 
 def write_graph(names: list[str], edges: OneGraph, source: int, target: int) -> str:
-    """A graph as `parse_graph` reads it."""
+    """Write a graph in the form that `parse_graph` reads."""
     words = [f"{names[first]}>{names[second]}" for first, second in np.argwhere(edges)]
     lone = np.flatnonzero(~(edges.any(0) | edges.any(1)))
     words += [names[node] for node in lone]

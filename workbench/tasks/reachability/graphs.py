@@ -1,16 +1,17 @@
-"""Random directed graphs with a source and a target, many at once: VCoT's two generators and twins.
+"""Random directed graphs with a source and a target, in batches: VCoT's two generators and twins.
 
-Nodes are numbered from 0, padded to the widest graph; `edges[graph, u, v]` is the edge u → v.
+Nodes are numbered from 0 and padded to the widest graph; `edges[graph, u, v]` is the edge u → v.
 
-*Reachable* graphs hold a path of exactly `hops` edges from source to target, and then a number of
-attempts, drawn from n//2 … 2n, at an edge between two of the n nodes; an attempt that would make
-a shorter way is given up. *Unreachable* ones hold the edges of as many attempts; the pair asked
-about is the first in a shuffled order of the nodes that no path joins. That makes them easy: they
-have fewer edges, and often none leads out of the source or into the target.
+*Reachable* graphs start from a path of exactly `hops` edges from source to target. Then random
+edges between two of the n nodes are attempted; their number is drawn from n//2 … 2n. An attempt
+that would create a shorter path is dropped. *Unreachable* graphs consist of the edges of as many
+attempts. Their source and target are the first pair, in a shuffled order of the nodes, that no path
+joins. This makes them easy to recognise: they have fewer edges, and often no edge leads out of the
+source or into the target.
 
-A *twin* is an unreachable graph made of a reachable one by one exchange: the middle edge a → b of
+A *twin* is an unreachable graph made from a reachable one by one exchange: the middle edge a → b of
 its path and an edge x → y elsewhere become a → y and x → b. Every node keeps its number of edges
-in and out. Of these twins only those are kept that equal their graph in all of `local_features`.
+in and out. Only twins that equal their graph in all `local_features` are kept.
 """
 
 from collections.abc import Iterator
@@ -21,10 +22,10 @@ from jaxtyping import Bool, Float, Int
 
 from workbench.tasks.batch import NONE
 
-FAR = 50  # stands for no path in sums of distances, which 8 bits hold
-AT_ONCE = (512, 4_096)  # graphs that are tried for a twin together, fewest and most
-PER_TWIN = 32  # of them for each twin that is still wanted
-TRIES = 400  # rounds in which no graph has a twin, before there seems to be none
+FAR = 50  # distance that stands for no path; sums of distances must fit into 8 bits
+AT_ONCE = (512, 4_096)  # fewest and most graphs that are tried for a twin together
+PER_TWIN = 32  # graphs tried for each twin that is still missing
+TRIES = 400  # rounds in a row without any twin before giving up
 
 Edges = Bool[np.ndarray, "graph node node"]
 Places = Int[np.ndarray, " graph"]
@@ -32,7 +33,7 @@ Places = Int[np.ndarray, " graph"]
 
 @dataclass(frozen=True, eq=False)
 class Graphs:
-    """Graphs of `nodes` nodes each, and the two nodes of each that are asked about."""
+    """Graphs with their number of nodes, and the source and target of each."""
 
     edges: Edges
     nodes: Places
@@ -40,14 +41,14 @@ class Graphs:
     target: Places
 
     def __getitem__(self, rows: Places | Bool[np.ndarray, " graph"]) -> "Graphs":
-        """Some of the graphs."""
+        """Return some of the graphs."""
         return Graphs(self.edges[rows], self.nodes[rows], self.source[rows], self.target[rows])
 
 
 def draw_reachable(
     rng: np.random.Generator, hops: Places, nodes: Places, wide: int
 ) -> tuple[Graphs, Int[np.ndarray, "graph node"]]:
-    """Graphs whose target is `hops` edges from the source, and nodes in the order of the path."""
+    """Draw graphs whose target is `hops` edges from the source, and their nodes in path order."""
     row, node = np.arange(len(hops)), np.arange(wide)
     path = _orders(rng, nodes, wide)
     place = path.argsort(1).astype(np.int8)
@@ -57,7 +58,7 @@ def draw_reachable(
     edges = joined & (gap == 1)
     source, target = path[:, 0], path[row, hops]
     steps = np.where(joined | (gap == 0), gap, np.int8(FAR))
-    steps = np.ascontiguousarray(steps.transpose(1, 2, 0))  # graphs last: numpy is quick along them
+    steps = np.ascontiguousarray(steps.transpose(1, 2, 0))  # graphs last, which is faster in numpy
     by_edge = np.empty_like(steps)
     count, first, second = _attempts(rng, nodes)
     for attempt in range(count.max()):
@@ -73,9 +74,10 @@ def draw_reachable(
 
 
 def draw_unreachable(rng: np.random.Generator, nodes: Places, wide: int) -> Graphs:
-    """Graphs of random edges, with the first pair in a shuffled order that no path joins.
+    """Draw graphs of random edges, and as source and target a pair that no path joins.
 
-    A graph whose every pair is joined is drawn anew, in two parts that no edge joins.
+    The pair is the first one in a shuffled order of the nodes. A graph in which all pairs are
+    joined is redrawn as two parts with no edges between them.
     """
     row = np.arange(len(nodes))
     count, first, second = _attempts(rng, nodes)
@@ -96,10 +98,10 @@ def draw_unreachable(rng: np.random.Generator, nodes: Places, wide: int) -> Grap
 def draw_twins(
     rng: np.random.Generator, hops: Places, nodes: Places, wide: int
 ) -> tuple[Graphs, Graphs]:
-    """Reachable graphs, and of each an unreachable twin with the same local features.
+    """Draw reachable graphs, each with an unreachable twin that has the same local features.
 
     Raises:
-        ValueError: No graph of so many hops and nodes seems to have a twin.
+        ValueError: No graph with this number of hops and nodes seems to have a twin.
     """
     shape = (len(hops), wide, wide)
     edges, twin_edges = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
@@ -124,7 +126,7 @@ def draw_twins(
 
 
 def path_lengths(edges: Edges, start: Places) -> Int[np.ndarray, "graph node"]:
-    """Edges on the shortest way from `start` to each node; −1 where there is none."""
+    """Return the number of edges on a shortest path from `start` to each node; −1 without one."""
     found = np.full(edges.shape[:2], NONE)
     for step, nodes in enumerate(_spread(edges, start)):
         found[nodes] = step
@@ -132,9 +134,9 @@ def path_lengths(edges: Edges, start: Places) -> Int[np.ndarray, "graph node"]:
 
 
 def local_features(graphs: Graphs) -> dict[str, Int[np.ndarray, " graph"]]:
-    """What the surroundings of source and target, and counts over the graph, tell of each graph.
+    """Return features from the neighbourhoods of source and target, and counts over each graph.
 
-    Nothing that looks for a way from the source to the target is among them.
+    No feature searches for a path from the source to the target.
     """
     edges, nodes, source, target = graphs.edges, graphs.nodes, graphs.source, graphs.target
     row = np.arange(len(nodes))
@@ -163,7 +165,7 @@ def local_features(graphs: Graphs) -> dict[str, Int[np.ndarray, " graph"]]:
 def _exchanged(
     rng: np.random.Generator, graphs: Graphs, path: Int[np.ndarray, "graph node"], hops: Places
 ) -> tuple[Graphs, Bool[np.ndarray, " graph"]]:
-    """The graphs after an exchange of the path's middle edge, and which are now unreachable."""
+    """Exchange the middle edge of each path; return the graphs, and which are now unreachable."""
     edges, source, target = graphs.edges, graphs.source, graphs.target
     row, node = np.arange(len(hops)), np.arange(edges.shape[1])
     middle = (hops - 1 + rng.integers(0, 2, len(hops))) // 2
@@ -172,7 +174,7 @@ def _exchanged(
     left[row, a, b] = False
     below = _reached(left, source)
     above = _reached(left.transpose(0, 2, 1), target)
-    # x → y starts nowhere below the source, ends nowhere above the target, and leaves room for both
+    # x is not below the source, y is not above the target, and a → y and x → b are not yet edges
     free = left & ~below[:, :, None] & ~above[:, None, :]
     free &= ~edges[row, a][:, None, :] & ~edges[row, :, b][:, :, None]
     free &= (node != a[:, None])[:, None, :] & (node != b[:, None])[:, :, None]
@@ -189,8 +191,8 @@ def _exchanged(
 
 
 def _spread(edges: Edges, start: Places) -> Iterator[Bool[np.ndarray, "graph node"]]:
-    """The nodes that are reached from `start` after 0, 1, 2 … edges and not before."""
-    # Sets of nodes are the bits of one number, of which a float holds 53
+    """Yield the nodes first reached from `start` after 0, 1, 2 … edges."""
+    # A set of nodes is stored as the bits of one number; a float holds 53 bits exactly
     bit = np.int64(1) << np.arange(edges.shape[1])
     children = (edges @ bit.astype(np.float64)).astype(np.int64).T  # [node graph]
     seen = new = bit[start]
@@ -202,18 +204,18 @@ def _spread(edges: Edges, start: Places) -> Iterator[Bool[np.ndarray, "graph nod
 
 
 def _reached(edges: Edges, start: Places) -> Bool[np.ndarray, "graph node"]:
-    """Which nodes a path from `start` leads to."""
+    """Return a mask of the nodes that can be reached from `start`."""
     return np.logical_or.reduce(list(_spread(edges, start)))
 
 
 def _look_alike(graphs: Graphs, twins: Graphs) -> Bool[np.ndarray, " graph"]:
-    """Which graphs and twins have all local features in common."""
+    """Return which graphs and twins have all local features in common."""
     pairs = zip(local_features(graphs).values(), local_features(twins).values(), strict=True)
     return np.logical_and.reduce([one == other for one, other in pairs])
 
 
 def _orders(rng: np.random.Generator, nodes: Places, wide: int) -> Int[np.ndarray, "graph node"]:
-    """Each graph's nodes in random order, and after them the columns that are none."""
+    """Return each graph's nodes in random order, followed by the padding columns."""
     chance = rng.random((len(nodes), wide))
     chance[np.arange(wide) >= nodes[:, None]] = 2
     return chance.argsort(1, kind="stable")
@@ -222,7 +224,7 @@ def _orders(rng: np.random.Generator, nodes: Places, wide: int) -> Int[np.ndarra
 def _attempts(
     rng: np.random.Generator, nodes: Places
 ) -> tuple[Places, Int[np.ndarray, "graph attempt"], Int[np.ndarray, "graph attempt"]]:
-    """How many edges are attempted in each graph, and their two different ends."""
+    """Draw the number of attempted edges in each graph, and their two different end nodes."""
     count = rng.integers(nodes // 2, 2 * nodes + 1)
     shape = (len(nodes), int(count.max(initial=0)))
     first = rng.integers(nodes[:, None], size=shape)
@@ -236,7 +238,7 @@ def _with_edges(
     second: Int[np.ndarray, "graph attempt"],
     wide: int,
 ) -> Edges:
-    """Graphs with the first `count` of the edges attempted in each."""
+    """Build the edges of graphs from the first `count` attempts of each."""
     edges = np.zeros((len(count), wide, wide), dtype=bool)
     row, attempt = (np.arange(first.shape[1]) < count[:, None]).nonzero()
     edges[row, first[row, attempt], second[row, attempt]] = True
@@ -246,7 +248,7 @@ def _with_edges(
 def _two_parts(
     rng: np.random.Generator, count: Places, nodes: Places, order: Int[np.ndarray, "graph node"]
 ) -> Graphs:
-    """Graphs in two halves, the source in one and the target in the other."""
+    """Draw graphs in two unconnected halves, with the source in one and the target in the other."""
     row = np.arange(len(nodes))
     half = nodes // 2
     shape = (len(nodes), int(count.max()))
@@ -257,13 +259,13 @@ def _two_parts(
     second = np.where(size > 1, second + (second >= first), first)
     first, second = (order[row[:, None], start + place] for place in (first, second))
     edges = _with_edges(count, first, second, order.shape[1])
-    edges[:, np.arange(order.shape[1]), np.arange(order.shape[1])] = False  # halves of one node
+    edges[:, np.arange(order.shape[1]), np.arange(order.shape[1])] = False  # for one-node halves
     source = order[row, rng.integers(half)]
     return Graphs(edges, nodes, source, order[row, half + rng.integers(nodes - half)])
 
 
 def _joined(edges: Edges) -> Edges:
-    """Whether a path leads from one node to another, by Warshall's algorithm."""
+    """Return whether a path leads from each node to each other, by Warshall's algorithm."""
     joined = edges | np.eye(edges.shape[1], dtype=bool)
     for node in range(edges.shape[1]):
         joined |= joined[:, :, node, None] & joined[:, None, node]
@@ -271,7 +273,7 @@ def _joined(edges: Edges) -> Edges:
 
 
 def _within_two(edges: Edges) -> Edges:
-    """Whether one or two edges lead from one node to another."""
+    """Return whether each node can be reached from each other over one or two edges."""
     step: Float[np.ndarray, "graph node node"] = edges.astype(np.float32)
     near = edges | (step @ step > 0)
     near[:, np.arange(edges.shape[1]), np.arange(edges.shape[1])] = False

@@ -1,4 +1,4 @@
-"""Letters for the nodes of graphs, so that no two questions are the same."""
+"""Assigns letters to the nodes of graphs, so that no two questions are the same."""
 
 import numpy as np
 from jaxtyping import Int
@@ -6,15 +6,15 @@ from jaxtyping import Int
 from workbench.tasks.reachability.graph_text import LETTERS
 from workbench.tasks.reachability.graphs import Graphs
 
-RENAMINGS = 100  # of questions that stand twice, before there seem to be too few different ones
+RENAMINGS = 100  # rounds of relabelling repeated questions before giving up
 
 Letters = Int[np.ndarray, "graph node"]
 
 
 def letter(rng: np.random.Generator, graphs: Graphs, seen: set[bytes]) -> Letters:
-    """Numbers of the letters of all nodes, random and different within each graph.
+    """Draw the letter indices of all nodes, random and different within each graph.
 
-    A question that is in `seen` already gets other letters; what is given is added to `seen`.
+    A question that is already in `seen` gets other letters; all questions are added to `seen`.
 
     Raises:
         ValueError: There are too few different questions.
@@ -46,7 +46,7 @@ def _are_repeated(keys: list[bytes], seen: set[bytes]) -> list[bool]:
 
 
 def _keys(graphs: Graphs, letters: Letters) -> list[bytes]:
-    """The same bytes for the same named graph and pair, whatever the order of the nodes."""
+    """Return a key per question that depends on the letters but not on the order of the nodes."""
     row, n, exists = np.arange(len(letters)), len(LETTERS), np.arange(letters.shape[1])
     named = np.zeros((len(letters), n + 1, n), dtype=bool)
     graph, first, second = graphs.edges.nonzero()

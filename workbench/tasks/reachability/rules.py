@@ -1,29 +1,29 @@
-"""Guessing an answer from one number: what a question gives away without any reasoning."""
+"""Rules that guess the answer from one feature, to measure what needs no reasoning."""
 
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-BINS = 64  # a number of more values is sorted into as many bins of about equal count
+BINS = 64  # a feature with more values than this is binned into quantiles
 
 Numbers = Int[np.ndarray, " row"] | Float[np.ndarray, " row"]
 
 
 class Rule(NamedTuple):
-    """The commonest answer for each value of a number; a new value counts as the nearest known."""
+    """The most common answer for each value of a feature; an unseen value uses the nearest one."""
 
-    values: Int[np.ndarray, " value"] | Float[np.ndarray, " value"]  # rising
+    values: Int[np.ndarray, " value"] | Float[np.ndarray, " value"]  # ascending
     answers: Int[np.ndarray, " value"]
 
     def guess(self, numbers: Numbers) -> Int[np.ndarray, " row"]:
-        """The answer that goes with each number."""
+        """Return the answer for each number."""
         middles = (self.values[1:] + self.values[:-1]) / 2
         return self.answers[np.searchsorted(middles, numbers)]
 
 
 def fit_rule(numbers: Numbers, answers: Int[np.ndarray, " row"]) -> Rule:
-    """The rule that is right most often on these rows; of equals, the lowest answer."""
+    """Fit the rule that is right most often on these rows; ties go to the lowest answer."""
     values = np.unique(numbers)
     if len(values) > BINS:
         values = np.unique(np.quantile(numbers, np.linspace(0, 1, BINS), method="nearest"))

@@ -1,7 +1,7 @@
 """Questions in words with the steps of their solution: ProsQA, GSM8K and HotpotQA.
 
-The names below are of the data side alone: drawing, loading and scoring. Every source gives
-`Problem`s. They are loaded when they are first used.
+The names below only concern the data: drawing, loading and scoring. Every source yields `Problem`s.
+Each name is imported on first use.
 """
 
 from importlib import import_module

@@ -1,7 +1,8 @@
-"""From steps in words to thoughts: which layout a problem has in which epoch.
+"""Curricula from steps in words to thoughts: the layout of the problems in each epoch.
 
-CoCoNuT (arXiv 2412.06769, section 3): in stage k the first k steps give way to k·c thoughts; in the
-stage after the last one all steps do. iCoT (Deng et al. 2024) leaves out more tokens every epoch.
+CoCoNuT (arXiv 2412.06769, section 3): in stage k, k·c thoughts replace the first k steps; in one
+more stage after the last, all steps are left out. iCoT (Deng et al. 2024) leaves out more tokens
+every epoch.
 """
 
 import math
@@ -17,9 +18,9 @@ STAGED = ("coconut", "no_thought", "pause_as_thought")
 
 
 def chosen_step(history: Sequence[Mapping[str, Any]]) -> int | None:
-    """The step whose weights a curriculum's run ends with: the best of its last stage on `valid`.
+    """Return the step whose weights a curriculum run keeps: the last stage's best on `valid`.
 
-    Of equals the first; None where nothing of `valid` was measured.
+    Ties go to the earliest step. Return None if `valid` was never measured.
     """
     valid = [record for record in history if record["split"] == "valid"]
     last = [record for record in valid if record["stage"] == valid[-1]["stage"]]
@@ -27,21 +28,21 @@ def chosen_step(history: Sequence[Mapping[str, Any]]) -> int | None:
 
 
 class Curriculum:
-    """The stages of one training."""
+    """The stages of one training run."""
 
     def __init__(self, cfg: CurriculumConfig, longest: int = 0) -> None:
-        """Set the stages out.
+        """Set up the stages.
 
         Args:
-            cfg: What the recipe says.
-            longest: Tokens of the longest solution, which icot takes away.
+            cfg: The curriculum's config from the recipe.
+            longest: Number of tokens of the longest solution, all of which icot removes.
         """
         self.cfg = cfg
         self.longest = longest
 
     @property
     def last_stage(self) -> int:
-        """The stage that training ends in, numbered from 0."""
+        """The final stage of training, numbered from 0."""
         if self.cfg.method in STAGED:
             return self.cfg.max_latent_stage + 1
         if self.cfg.method == "icot":
@@ -50,23 +51,23 @@ class Curriculum:
 
     @property
     def most_fillers(self) -> int:
-        """Thoughts or pause tokens that a row has at most."""
+        """Largest number of thoughts or pause tokens in a row."""
         if self.cfg.method in ("coconut", "pause_as_thought", "pause"):
             return self.cfg.max_latent_stage * self.cfg.c_thought
         return 0
 
     def stage(self, epoch: float) -> int:
-        """The stage of an epoch; icot's changes with every one."""
+        """Return the stage of an epoch; with icot, each epoch is a stage of its own."""
         length = 1 if self.cfg.method == "icot" else self.cfg.epochs_per_stage
-        # An epoch's end may fall short of the whole number by rounding
+        # Rounding may put an epoch's end just below the whole number
         return min(self.cfg.first_stage + int((epoch + 1e-9) // length), self.last_stage)
 
     def layout(self, stage: int, further: int = 0) -> Layout:
-        """How problems are put in a stage.
+        """Return the layout of a stage.
 
         Args:
             stage: The stage.
-            further: Tokens that icot leaves out beyond the stage's.
+            further: Number of tokens that icot leaves out beyond those of the stage.
         """
         cfg = self.cfg
         if cfg.method == "cot":
@@ -94,11 +95,11 @@ class Curriculum:
         )
 
     def final(self) -> Layout:
-        """How a finished model is asked."""
+        """Return the layout of the last stage, which a finished model is evaluated with."""
         return self.layout(self.last_stage)
 
     def drawn(self, stage: int, n_steps: int, rng: np.random.Generator) -> Layout:
-        """A layout of a training row: the stage's, or by chance another one."""
+        """Draw the layout of a training row: the stage's, or at random another stage's."""
         cfg = self.cfg
         if cfg.method in STAGED and cfg.uniform_prob and rng.random() < cfg.uniform_prob:
             stage = int(rng.integers(0, n_steps + 1))

@@ -1,7 +1,7 @@
-"""A problem as token ids, and the tokens by which its answer and its steps are told from others.
+"""Encodes a problem as token ids, and finds the tokens that identify its answer and its bridges.
 
-A word may be several tokens, and two names may begin with the same ones. What counts is the first
-token that differs, in the text it stands in: a name has a blank before it.
+A word may consist of several tokens, and two names may begin with the same tokens. A word is
+identified by its first differing token, encoded in context: a name has a space before it.
 """
 
 from collections.abc import Sequence
@@ -21,17 +21,17 @@ def encoded(
     bridges: Sequence[str],
     names: Sequence[str],
 ) -> Encoded:
-    """A problem as token ids.
+    """Encode a problem as token ids.
 
     Args:
         vocabulary: Words or a tokenizer.
         problem: The problem.
-        decides: What precedes the word that decides the answer, that word, and the wrong one or "".
-        bridges: A word for what each step leads to.
-        names: The words from which a bridge is to be told.
+        decides: The text before the answer's deciding word, that word, and the wrong word or "".
+        bridges: The word that each step leads to.
+        names: The words that a bridge must be told apart from.
 
     Raises:
-        ProblemError: A text of the problem spells out a special token.
+        ProblemError: A text of the problem contains a special token.
     """
     for text in (problem.question, *problem.steps, problem.answer):
         _check_plain(vocabulary, text)
@@ -48,9 +48,10 @@ def encoded(
 
 
 def telling_piece(vocabulary: Vocabulary, word: str, names: Sequence[str]) -> int:
-    """The first token of a word, a blank before it, by which it is none of the other names.
+    """Return the first token of a word that tells it from all other names.
 
-    The last one if all its tokens begin another name as well.
+    The word is encoded with a space before it. If another name begins with all of the word's
+    tokens, return its last token.
     """
     pieces = _pieces(vocabulary, word)
     if len(pieces) == 1:
@@ -63,7 +64,7 @@ def telling_piece(vocabulary: Vocabulary, word: str, names: Sequence[str]) -> in
 
 
 def _pieces(vocabulary: Vocabulary, word: str) -> list[int]:
-    """The tokens of a word inside a text, those that are more than a blank."""
+    """Return the tokens of a word inside a text, without tokens that are only a space."""
     opening = vocabulary.encode(ANSWER)
     found = vocabulary.encode(f"{ANSWER} {word}")[len(opening) :]
     return [token for token in found if vocabulary.decode([token]).strip()] or found
@@ -72,10 +73,10 @@ def _pieces(vocabulary: Vocabulary, word: str) -> list[int]:
 def _decided(
     vocabulary: Vocabulary, text: str, answer: list[int], decides: tuple[str, str, str]
 ) -> tuple[int, tuple[int, int]]:
-    """Where an answer parts from the wrong one, and the two tokens there; NONE for no wrong one.
+    """Return where an answer differs from the wrong one, and the two tokens there.
 
-    Where any other answer may be wrong, that is the first token of the answer that is more than a
-    blank.
+    Without a single wrong answer, this is the first token of the deciding word that is more than a
+    space, and the wrong token is NONE.
     """
     before, right, wrong = decides
     if not wrong:
@@ -85,7 +86,7 @@ def _decided(
         at = next(said, first)
         return at, (answer[at], NONE)
     after = text[len(before) + len(right) :]
-    # The end of the text counts: of zum and zumpus, one ends where the other goes on
+    # Include the end token: "zum" ends where "zumpus" goes on
     ours = [*answer, vocabulary.end]
     other = [*vocabulary.encode(f"{ANSWER} {before}{wrong}{after}"), vocabulary.end]
     pairs = zip(ours, other, strict=False)
@@ -94,7 +95,7 @@ def _decided(
 
 
 def _check_plain(vocabulary: Vocabulary, text: str) -> None:
-    """Refuse text that spells out a special token, as which it would be read."""
+    """Reject text that contains a special token, because it would be encoded as that token."""
     found = [name for name in vocabulary.reserved if name in text]
     if found:
         raise ProblemError(

@@ -1,4 +1,4 @@
-"""Worded tasks whose problems come from files or from the Hub, in the words of any tokenizer."""
+"""Worded tasks whose problems come from files or from the Hub, for any tokenizer."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,17 +18,17 @@ SPLITS = ("train", "valid", "test")
 
 
 class FileTaskConfig(WordedConfig):
-    """Where problems come from; a split without a file comes from `hub`, or is not there."""
+    """Sources of the problems; a split without a file comes from `hub`, or does not exist."""
 
     train_file: str | None = None
     valid_file: str | None = None
     test_file: str | None = None
-    hub: str | None = None  # a data set's id
-    hub_name: str | None = None  # of one of its configurations
-    n_train: int | None = None  # rows to take of each, from the first on; all by default
+    hub: str | None = None  # id of a data set
+    hub_name: str | None = None  # name of one of its configurations
+    n_train: int | None = None  # take the first n rows of each split; all rows by default
     n_valid: int | None = None
     n_test: int | None = None
-    # Of question, steps and answer together; longer problems are left out before rows are counted
+    # Limit for question, steps and answer together; longer problems do not count towards n_*
     most_tokens: int | None = None
 
     @model_validator(mode="after")
@@ -50,20 +50,20 @@ class FileTaskConfig(WordedConfig):
 
 
 class FileTask(WordedTask):
-    """Problems that somebody else wrote."""
+    """Base class of tasks with problems from existing data sets."""
 
     too_long: ClassVar[str] = "; task.most_tokens leaves longer problems out"
     cfg: FileTaskConfig
     hub_splits: ClassVar[Mapping[str, str]]
-    """What the Hub calls each split."""
+    """Name of each split on the Hub."""
 
     @abstractmethod
     def load(self, path: Path) -> list[Problem]:
-        """The problems of a file."""
+        """Read the problems of a file."""
 
     @abstractmethod
     def from_rows(self, rows: Iterable[Mapping[str, Any]], source: str) -> list[Problem]:
-        """The problems of rows of the Hub."""
+        """Convert rows of a Hub data set to problems."""
 
     @property
     def split_names(self) -> Sequence[str]:
@@ -89,10 +89,10 @@ class FileTask(WordedTask):
     def _short(
         self, split: str, found: Sequence[Problem], n: int | None, most: int
     ) -> list[Problem]:
-        """The first n problems of no more than `most` tokens.
+        """Return the first n problems with at most `most` tokens.
 
         Raises:
-            ConfigError: All are.
+            ConfigError: All problems are longer.
         """
         kept: list[Problem] = []
         too_long = 0
@@ -115,13 +115,13 @@ class FileTask(WordedTask):
         source = f"{self.cfg.hub}, split {name}"
         try:
             rows = load_dataset(str(self.cfg.hub), self.cfg.hub_name, split=name)
-        except Exception as error:  # whatever the network or the Hub has to say
+        except Exception as error:  # network and Hub errors have many types
             reason = str(error).partition("\n")[0]
             raise ConfigError(f"no data set {source}: {reason}") from None
         return self.from_rows(rows, source)
 
     def own_words(self) -> WordVocabulary:
-        """The words of the training problems; one token stands for all others."""
+        """Return the words of the training problems; one token stands for all other words."""
         first = "train" if "train" in self.split_names else self.split_names[0]
         found: dict[str, None] = {}
         for problem in self.problems(first):
@@ -131,7 +131,7 @@ class FileTask(WordedTask):
         return WordVocabulary(list(dict.fromkeys(known)), split_words, UNKNOWN, join_words)
 
     def shortcuts(self, split: str) -> dict[str, float]:
-        """Always saying what most training problems have for an answer."""
+        """Return the accuracy of always giving the most common answer of training."""
         if "train" not in self.split_names:
             return {"commonest answer": self.majority_rate(split)}
         commonest = self.commonest("train")
@@ -139,7 +139,7 @@ class FileTask(WordedTask):
         return {"commonest answer of training": sum(right) / len(right)}
 
     def typed(self, text: str) -> Problem:
-        """A typed question, of which the answer is not known."""
+        """Return a typed question as a problem without a known answer."""
         if not text.strip():
             raise ValueError("the question is empty; it needs at least one word")
         return Problem(text.strip(), (), "?")

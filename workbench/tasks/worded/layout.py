@@ -1,9 +1,9 @@
-"""How a question, thoughts, the steps that are left and the answer stand in one sequence.
+"""Layouts of a question, thoughts, the remaining steps and the answer in one sequence.
 
-    question  [start] filler × n [end]  steps that are left  answer  end
+    question  [start] filler × n [end]  remaining steps  answer  end
 
-CoCoNuT (arXiv 2412.06769, section 3) puts thoughts in the place of the first steps; pause tokens
-(Goyal et al. 2024) are fillers that are looked up as other tokens are.
+CoCoNuT (arXiv 2412.06769, section 3) replaces the first steps with thoughts. Pause tokens (Goyal et
+al. 2024) are fillers that use an ordinary token embedding.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from workbench.tasks.batch import NONE, PAD
 from workbench.tasks.worded.rows import WordedBatch
 
 Filler = Literal["latent", "pause"]
-ALL = 1_000_000  # steps to leave out: however many there are
+ALL = 1_000_000  # number of steps to leave out that exceeds every problem's
 
 
 class Encoded(NamedTuple):
@@ -26,47 +26,47 @@ class Encoded(NamedTuple):
     steps: list[list[int]]
     answer: list[int]
     decides: int
-    """Which token of the answer tells it from other answers."""
+    """Index of the answer's token that tells it from other answers."""
     bridges: list[int]
-    """Tokens of what the steps lead through, one a step, the answer left out."""
+    """Token ids of what each step leads to, one per step, without the answer."""
     candidates: tuple[int, int]
-    """Right and wrong token where the answer is decided; the wrong one −1 if any may be."""
+    """Right and wrong token at the deciding position; −1 without a single wrong candidate."""
 
     @property
     def n_tokens(self) -> int:
-        """Tokens of question, steps and answer."""
+        """Number of tokens of question, steps and answer."""
         return len(self.question) + sum(map(len, self.steps)) + len(self.answer)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What stands between question and answer."""
+    """Specifies what stands between question and answer."""
 
     filler: Filler = "latent"
     n_fillers: int = 0
     marked: bool = True
-    """Whether start and end tokens stand around the fillers, be there any or not."""
+    """Whether start and end tokens enclose the fillers, even if there are no fillers."""
     skipped: int = 0
-    """Steps that are left out, from the first on."""
+    """Number of leading steps that are left out."""
     skipped_tokens: int = 0
-    """Tokens of the steps that are left out, from the first on."""
+    """Number of leading tokens of the remaining steps that are left out."""
     thoughts_per_step: int = 1
-    """Fillers that stand in a step's place."""
+    """Number of fillers that replace one step."""
     capped: bool = False
-    """Whether a problem is given no more fillers than stand for all of its own steps."""
+    """Whether a problem gets at most as many fillers as replace all of its own steps."""
 
     def with_fillers(self, n: int) -> "Layout":
-        """The same with another number of fillers; more than before are for every problem alike."""
+        """Return the layout with `n` fillers; if `n` is larger than before, the cap is lifted."""
         return replace(self, n_fillers=n, capped=self.capped and n <= self.n_fillers)
 
     def fillers_of(self, n_steps: int) -> int:
-        """Fillers of a problem with so many steps; all of them where steps are not known."""
+        """Return the fillers of a problem with `n_steps` steps; uncapped if it has no steps."""
         most = n_steps * self.thoughts_per_step if self.capped and n_steps else self.n_fillers
         return min(self.n_fillers, most)
 
 
 class Specials(NamedTuple):
-    """Token ids that a layout puts in."""
+    """Ids of the special tokens that a layout inserts."""
 
     start: int
     end: int
@@ -82,13 +82,13 @@ NO_COT = Layout(marked=False, skipped=ALL)
 def lay_out(
     problems: Sequence[Encoded], layouts: Sequence[Layout], specials: Specials, numbers: list[int]
 ) -> WordedBatch:
-    """Sequences of problems, each with a layout of its own, padded on the right.
+    """Lay out problems as sequences, each with its own layout, padded on the right.
 
     Args:
-        problems: What is laid out.
-        layouts: How, one for each problem.
-        specials: The tokens put in.
-        numbers: What number each problem has in its split.
+        problems: The problems.
+        layouts: One layout for each problem.
+        specials: The tokens to insert.
+        numbers: Index of each problem in its split.
     """
     rows = [_Row.of(*pair, specials) for pair in zip(problems, layouts, strict=True)]
     width = max(len(row.tokens) for row in rows)
@@ -120,10 +120,10 @@ def lay_out(
 
 
 class _Row(NamedTuple):
-    """One sequence, and where in it things stand."""
+    """One sequence, and the positions of its parts."""
 
     tokens: list[int]
-    prompt: int  # tokens that are given; the next ones are to be said
+    prompt: int  # number of given tokens; the rest is the target output
     decides_at: int
     bridges: list[int]
     bridges_at: list[int]
@@ -137,7 +137,7 @@ class _Row(NamedTuple):
         left = [token for step in problem.steps[layout.skipped :] for token in step]
         left = left[layout.skipped_tokens :]
         said = left + problem.answer + [specials.stop]
-        # The thought that stands for a step is made of the position before it
+        # The last thought of a step is the state computed at the position before it
         in_thought = n_fillers if layout.filler == "latent" else 0
         slots = range(0, in_thought, layout.thoughts_per_step)
         at = [len(before) + slot + layout.thoughts_per_step - 2 for slot in slots]

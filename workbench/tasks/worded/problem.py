@@ -1,6 +1,6 @@
-"""A question in words, the steps of its solution and its answer; and reading such rows from files.
+"""A question in words with solution steps and answer, and functions to read such rows from files.
 
-Rows are numbered from 1 in errors, as a text editor numbers lines.
+Error messages number rows from 1, as a text editor numbers lines.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ KINDS = {
 
 
 class ProblemError(ConfigError):
-    """Data that is not as it should be; the sentence names file and row."""
+    """Malformed data; the message names the file and the row."""
 
 
 @dataclass(frozen=True)
@@ -30,20 +30,20 @@ class Problem:
 
     question: str
     steps: tuple[str, ...]
-    """The data's own solution, step by step; may be empty."""
+    """The data set's own solution, step by step; may be empty."""
     answer: str
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What else is known: the graph, the number, the supporting facts …"""
+    """Further data: the graph, the number, the supporting facts …"""
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Every line of a text file, with what it is called in an error's sentence.
+    """Yield each line of a text file, preceded by its name for error messages.
 
     Raises:
         ProblemError: The file or one of its lines is empty.
-        FileError: The file is missing or no text.
+        FileError: The file is missing or not a text file.
     """
-    # Not splitlines: a question may hold other characters that end a line in Unicode
+    # Not splitlines: a question may contain other Unicode line separators
     lines = [line.removesuffix("\r") for line in read_text(path).rstrip().split("\n")]
     if lines == [""]:
         raise ProblemError(f"{path} is empty; it should hold one problem a line")
@@ -55,11 +55,11 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every object of a JSON file that holds a list of them, with what it is called in an error.
+    """Yield each object of a JSON list in a file, preceded by its name for error messages.
 
     Raises:
-        ProblemError: The file is no JSON, no list, an empty one, or holds something else.
-        FileError: The file is missing or no text.
+        ProblemError: The file is not JSON, not a list, empty, or an item is not an object.
+        FileError: The file is missing or not a text file.
     """
     rows = from_json(read_text(path), str(path))
     if not isinstance(rows, list) or not rows:
@@ -68,10 +68,10 @@ def read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def named_rows(rows: Iterable[Any], source: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Rows with what each is called in an error's sentence.
+    """Yield each row, preceded by its name for error messages.
 
     Raises:
-        ProblemError: A row is no object.
+        ProblemError: A row is not an object.
     """
     for number, row in enumerate(rows, 1):
         where = f"row {number} of {source}"
@@ -81,10 +81,10 @@ def named_rows(rows: Iterable[Any], source: str) -> Iterator[tuple[str, Mapping[
 
 
 def from_json(text: str, where: str) -> Any:
-    """What a text in JSON says.
+    """Parse a JSON text.
 
     Raises:
-        ProblemError: It is no JSON.
+        ProblemError: The text is not JSON.
     """
     try:
         return parse_json(text, where)
@@ -93,15 +93,15 @@ def from_json(text: str, where: str) -> Any:
 
 
 def value_of(row: Mapping[str, Any], name: str, kind: type[Value], where: str) -> Value:
-    """A field of a row.
+    """Return a field of a row, after checking its type.
 
     Raises:
-        ProblemError: The field is missing, of another kind, or an empty text.
+        ProblemError: The field is missing, has another type, or is an empty text.
     """
     if name not in row:
         raise ProblemError(f"{where} lacks the field {name!r}; {nearest(name, map(str, row))}")
     value = row[name]
-    # True and False are whole numbers to Python
+    # bool is a subclass of int
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ProblemError(f"{where}: {name} should be {KINDS[kind]}; it is {value!r:.60}")
     if isinstance(value, str) and not value.strip():
@@ -110,19 +110,19 @@ def value_of(row: Mapping[str, Any], name: str, kind: type[Value], where: str) -
 
 
 def texts_of(row: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
-    """A field of a row that holds a list of texts.
+    """Return a field of a row that holds a list of texts.
 
     Raises:
-        ProblemError: It does not.
+        ProblemError: The field is missing or not a list of texts.
     """
     return tuple(checked_texts(value_of(row, name, list, where), name, where))
 
 
 def checked_texts(values: Any, name: str, where: str) -> list[str]:
-    """A list of texts, if it is one.
+    """Return the values if they are a list of texts.
 
     Raises:
-        ProblemError: It is not.
+        ProblemError: They are not.
     """
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise ProblemError(f"{where}: {name} should be a list of texts; it is {values!r:.60}")

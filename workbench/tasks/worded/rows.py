@@ -1,4 +1,4 @@
-"""A batch of worded problems, laid out with thoughts, steps and answers."""
+"""Batches of worded problems, laid out with thoughts, steps and answers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,30 +13,31 @@ from workbench.tasks.batch import Batch
 
 @dataclass(frozen=True, eq=False)
 class WordedBatch(Batch):
-    """Rows that hold a question and what is said to it, perhaps after thoughts.
+    """Rows of a question, optional thoughts, and the target output.
 
-    `read_at` and `answer` are of the token that tells the answer from others, the words before it
-    given; `difficulty` counts steps of the data's own solution.
+    `answer` is the token that tells the answer from other answers, and `read_at` the position that
+    predicts it, given the words before it. `difficulty` counts the steps of the data set's own
+    solution.
     """
 
     scored: Bool[Tensor, "batch pos"]
-    """Tokens that the model is to say: the steps that are left, the answer, the end."""
+    """Mask of the tokens that the model should output: remaining steps, answer, end token."""
     prompt: Int[Tensor, " batch"]
-    """Tokens that are given before those: question, thoughts, their markers."""
+    """Number of tokens given before those: question, thoughts and their markers."""
     n_thoughts: Int[Tensor, " batch"]
-    """Thoughts of each row."""
+    """Number of thoughts in each row."""
     candidates: Int[Tensor, "batch 2"]
-    """Right and wrong token where the answer is decided; the wrong one −1 if any may be."""
+    """Right and wrong token at the deciding position; −1 without a single wrong candidate."""
     number: Int[Tensor, " batch"]
-    """Of the problem in its split."""
+    """Index of the problem in its split."""
 
     @property
     def steps(self) -> Int[Tensor, " batch"]:
-        """Steps of the data's own solution."""
+        """Number of steps of the data set's own solution."""
         return self.difficulty
 
     def said_at(self) -> tuple[Int[Tensor, "batch said"], Bool[Tensor, "batch said"]]:
-        """Positions of the tokens that each row is to say, and which of them are real."""
+        """Return the positions of each row's target tokens, and a mask of those not padding."""
         most = int(self.scored.sum(1).max())
         at = self.prompt[:, None] + torch.arange(most, device=self.tokens.device)
         real = at < self.length[:, None]
@@ -45,10 +46,10 @@ class WordedBatch(Batch):
     def said_losses(
         self, logits: Float[Tensor, "batch said d_vocab"]
     ) -> Float[Tensor, "batch said"]:
-        """Cross-entropy of the tokens of `said_at`, in nats; 0 where a row says no more.
+        """Return the cross-entropy of the tokens of `said_at`, in nats; 0 for padding.
 
         Args:
-            logits: Of the positions before them.
+            logits: Logits at the positions before these tokens.
         """
         at, real = self.said_at()
         wanted = self.tokens.gather(1, at)
@@ -56,7 +57,7 @@ class WordedBatch(Batch):
         return losses * real
 
     def prompts(self) -> dict[str, Tensor]:
-        """What is given before a model speaks: tokens, padded on the right, and their mask."""
+        """Return the prompts from which a model generates: right-padded tokens and their mask."""
         width = int(self.prompt.max())
         mask = torch.arange(width, device=self.tokens.device) < self.prompt[:, None]
         tokens = self.tokens[:, :width].masked_fill(~mask, 0)

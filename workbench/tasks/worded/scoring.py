@@ -1,7 +1,7 @@
-"""Is an answer in words right? The rules of GSM8K, HotpotQA and ProsQA.
+"""Scoring of answers in words, by the rules of GSM8K, HotpotQA and ProsQA.
 
-What a model said counts as answered when it says anything that could be right: a number, or a
-word. An answer that is none is wrong, and can be counted apart.
+An output counts as answered if it contains anything that could be right: a number, or a word. Any
+other output is wrong, and can be counted separately.
 """
 
 import re
@@ -14,31 +14,31 @@ from workbench.settings.config import nearest
 from workbench.tasks.worded.problem import ProblemError
 
 FINAL = "####"
-# Thousands by commas or not, with decimals or without; a minus after a word or a number is no sign
+# With or without thousands commas and decimals; a minus after a word or a number is not a sign
 NUMBER = re.compile(
     r"(?P<sign>(?<![\w)])(?:[-−]\$?|\$[-−]))?"
     r"(?P<digits>\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?|(?<![\w.])\.\d+)"
 )
 ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 WHOLE_OR_CONCEPT = ("answer", "concept")
-CLOSED = ("yes", "no", "noanswer")  # answers of which a part counts nothing
+CLOSED = ("yes", "no", "noanswer")  # answers without credit for partial overlap
 
 
 @dataclass(frozen=True)
 class Score:
-    """How good one answer is."""
+    """Score of one answer."""
 
     right: bool
     f1: float | None
-    """Overlap of words with the right answer; None where the rules know none."""
+    """Word overlap with the right answer; None if the task's rules do not define it."""
     answered: bool
 
 
 def number_in(text: str) -> Decimal | None:
-    """The number that a text gives as its answer, if it holds any.
+    """Return the number that a text gives as its answer, or None if it contains no number.
 
-    That is the first after "####" on the same line, else the last of what stands before it; all
-    that follows that line is ignored. Without "####", the last of all.
+    This is the first number after "####" on the same line, or else the last number before "####".
+    Everything after that line is ignored. Without "####", it is the last number of the text.
     """
     before, final, after = text.partition(FINAL)
     if final:
@@ -50,7 +50,7 @@ def number_in(text: str) -> Decimal | None:
 
 
 def only_number_in(text: str) -> Decimal | None:
-    """The number of a text that holds one number and no other."""
+    """Return the number in a text that contains exactly one number, else None."""
     found = list(NUMBER.finditer(text))
     return _value(found[0]) if len(found) == 1 else None
 
@@ -61,7 +61,7 @@ def _value(found: re.Match[str]) -> Decimal:
 
 
 def score_gsm8k(said: str, gold: str) -> Score:
-    """Compare numbers, so that 29.00 is 29.
+    """Score an answer by comparing numbers, so that 29.00 equals 29.
 
     Raises:
         ProblemError: The right answer is not one number.
@@ -74,16 +74,19 @@ def score_gsm8k(said: str, gold: str) -> Score:
 
 
 def normalised(text: str) -> str:
-    """Lower case, without punctuation, articles and superfluous blanks (Yang et al. 2018)."""
+    """Return a text in lower case, without punctuation, articles and extra spaces.
+
+    These are the rules of Yang et al. 2018.
+    """
     plain = "".join(c for c in text.lower() if c not in string.punctuation)
     return " ".join(ARTICLES.sub(" ", plain).split())
 
 
 def score_hotpotqa(said: str, gold: str) -> Score:
-    """Exact match and F1 of words by the official rules.
+    """Score an answer by exact match and F1 over words, by the official rules.
 
-    F1 of yes, no and noanswer is 0 unless both are equal. As officially, two answers of which
-    nothing is left are equal and have F1 0.
+    F1 is 0 if either answer is yes, no or noanswer and the other differs. As in the official
+    script, two answers that are empty after normalisation match and have an F1 of 0.
     """
     one, other = normalised(said), normalised(gold)
     return Score(one == other, _f1(one, other), bool(one) or (one == other and bool(said.strip())))
@@ -101,10 +104,10 @@ def _f1(said: str, gold: str) -> float:
 
 
 def score_prosqa(said: str, gold: str, by: str = "answer") -> Score:
-    """Compare whole answers, whatever the blanks and the final period; by "concept", these alone.
+    """Score an answer by comparing whole answers, or only their concepts with `by="concept"`.
 
-    The concept is the last word, so that "Bob is a lorpus." holds the concept of "Tom is a
-    lorpus." but is another answer.
+    Spacing and the final period are ignored. The concept is the last word, so "Bob is a lorpus."
+    has the same concept as "Tom is a lorpus." but is a different answer.
 
     Raises:
         ProblemError: `by` is neither answer nor concept.

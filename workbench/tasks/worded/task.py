@@ -1,4 +1,4 @@
-"""What the worded tasks share: problems become sequences as the task's layout says."""
+"""Base class of the worded tasks: problems become token sequences according to a layout."""
 
 import copy
 from abc import abstractmethod
@@ -23,23 +23,24 @@ from workbench.tasks.worded.scoring import Score
 from workbench.words.tokenizer import SPECIALS, Vocabulary, load_vocabulary
 from workbench.words.vocabulary import WordVocabulary
 
-FILE = "file"  # what the problems of a file are called that is asked beside the splits
-OWN = ("<|pad|>", "<|end|>", *SPECIALS, ANSWER)  # what a vocabulary of words begins with
+FILE = "file"  # name of the additional split that `with_file` adds
+OWN = ("<|pad|>", "<|end|>", *SPECIALS, ANSWER)  # first words of every vocabulary of words
 
 Self = TypeVar("Self", bound="WordedTask")
 
 
 class WordedConfig(StrictModel):
-    """What all worded tasks are asked."""
+    """Config fields of all worded tasks."""
 
-    # Folder, Hub id or GGUF file of a tokenizer; with `words` a token is a word of the task's own
+    # Folder, Hub id or GGUF file of a tokenizer; with `words`, each word of the task is a token
     tokenizer: str = "words"
 
 
 class WordedTask(Task):
-    """Questions in words with the steps of a solution; `layout` says how they are put to a model.
+    """Questions in words with the steps of a solution; `layout` sets the form of the sequences.
 
-    A fresh task is laid out as chain of thought; a run's task as its training left it.
+    A new task uses the chain-of-thought layout. A run's task uses the layout at the end of its
+    training.
     """
 
     unit: ClassVar[str] = "steps"
@@ -50,26 +51,26 @@ class WordedTask(Task):
     def __init__(self, cfg: StrictModel, seed: int) -> None:
         super().__init__(cfg, seed)
         self.layout: Layout = COT
-        self.left_out: dict[str, int] = {}  # problems of a split that are too long, once it is read
-        self.left_out_why: dict[str, int] = {}  # of a file that is asked beside the splits
+        self.left_out: dict[str, int] = {}  # too-long problems of each split read so far
+        self.left_out_why: dict[str, int] = {}  # problems left out of the `file` split, by reason
 
-    # -- what a task says
+    # -- defined by each task
 
     @property
     @abstractmethod
     def split_names(self) -> Sequence[str]:
-        """The splits that there are."""
+        """Names of the splits."""
 
     @abstractmethod
     def read_problems(self, split: str) -> list[Problem]:
-        """The problems of a split, generated or read."""
+        """Generate or read the problems of a split."""
 
     @abstractmethod
     def typed(self, text: str) -> Problem:
-        """A typed question as a problem; its answer where it can be found out.
+        """Parse a typed question into a problem, with its answer if it can be derived.
 
         Raises:
-            ValueError: The text is empty or no question of this task.
+            ValueError: The text is empty or not a question of this task.
         """
 
     def question(self, text: str) -> Batch:
@@ -77,18 +78,18 @@ class WordedTask(Task):
 
     @abstractmethod
     def score(self, problem: Problem, said: str) -> Score:
-        """Whether an answer is right."""
+        """Score an answer."""
 
     @abstractmethod
     def own_words(self) -> WordVocabulary:
-        """The task's words, which are its tokens where no tokenizer is named."""
+        """Return the task's own words, which are its tokens if no tokenizer is set."""
 
     @cached_property
     def vocabulary(self) -> Vocabulary:  # type: ignore[override]
         """The tokens of question, solution and answer.
 
         Raises:
-            ConfigError: The tokenizer is missing, or has no token that ends a text.
+            ConfigError: The tokenizer is missing, or has no end-of-text token.
         """
         if self.cfg.tokenizer == "words":
             return self.own_words()
@@ -100,25 +101,26 @@ class WordedTask(Task):
         return found
 
     def decides(self, problem: Problem) -> tuple[str, str, str]:
-        """The answer in three parts: what precedes its deciding word, the word, another one.
+        """Return the text before the answer's deciding word, that word, and the wrong word.
 
-        The other one is the wrong choice where there are two, and empty where any may be.
+        The wrong word is the other choice if the question offers two, and empty if any other answer
+        is possible.
         """
         return "", problem.answer, ""
 
     def bridges(self, problem: Problem) -> Sequence[str]:
-        """A word for what each step leads to, the last one left out."""
+        """Return the word that each step leads to, except for the last step."""
         return ()
 
     def names(self, problem: Problem) -> Sequence[str]:
-        """The words that a step of the problem may lead to, from which a bridge is told."""
+        """Return all words that a step of the problem may lead to, to tell a bridge from others."""
         return ()
 
     def from_file(self, path: Path) -> tuple[list[Problem], dict[str, int]]:
-        """The problems of an official file in the task's own words; how many are left out, by why.
+        """Read an official file in the task's own words; also count left-out problems by reason.
 
         Raises:
-            ConfigError: The task reads no files.
+            ConfigError: The task cannot read files.
         """
         raise ConfigError(f"the task {type(self).__name__} reads no files")
 
@@ -127,7 +129,7 @@ class WordedTask(Task):
         return super().shape | {"latent_token": self.specials.latent}
 
     def as_taught(self: Self, curriculum: CurriculumConfig | None) -> Self:
-        """Return the task laid out as the last stage of a curriculum has it.
+        """Return the task with the layout of a curriculum's last stage.
 
         Raises:
             ConfigError: There is no curriculum.
@@ -135,23 +137,23 @@ class WordedTask(Task):
         if curriculum is None:
             raise ConfigError("training.curriculum is missing; a worded task needs one")
         from workbench.tasks.worded.curriculum import (
-            Curriculum,  # which is written in this module's layouts
+            Curriculum,  # imported here because it uses this module's layouts
         )
 
         return self.laid_out(Curriculum(curriculum).final())
 
     def with_file(self: Self, path: Path, n_ctx: int) -> Self:
-        """The task with one split more, `file`: the problems of a file that a model has room for.
+        """Return the task with one more split, `file`: the problems of a file that fit the model.
 
-        `left_out` counts the others.
+        `left_out` counts the other problems.
 
         Args:
             path: The file.
-            n_ctx: Positions that the model has.
+            n_ctx: Number of positions of the model.
 
         Raises:
-            ConfigError: The task reads no files, or no problem of it fits.
-            ProblemError: The file or a row is not as it should be.
+            ConfigError: The task cannot read files, or no problem of the file fits.
+            ProblemError: The file or a row is malformed.
         """
         problems, left_out = self.from_file(path)
         room = n_ctx - 3 - self.layout.n_fillers
@@ -177,7 +179,7 @@ class WordedTask(Task):
     # -- problems, encoded once
 
     def problems(self, split: str) -> list[Problem]:
-        """The problems of a split.
+        """Return the problems of a split.
 
         Raises:
             ValueError: There is no such split.
@@ -197,23 +199,23 @@ class WordedTask(Task):
         return {}
 
     def encoded(self, split: str) -> list[Encoded]:
-        """The problems of a split as token ids."""
+        """Return the problems of a split as token ids."""
         if split not in self._encoded:
             self._encoded[split] = [self.encode(problem) for problem in self.problems(split)]
         return self._encoded[split]
 
     def unsayable(self, split: str) -> int:
-        """Problems of a split whose answer holds a word that the vocabulary lacks: never right."""
+        """Count problems whose answer has an unknown word, so that no model can answer right."""
         unknown = self.vocabulary.unknown_token
         if unknown is None:
             return 0
         return sum(unknown in encoded.answer for encoded in self.encoded(split))
 
     def encode(self, problem: Problem) -> Encoded:
-        """A problem as token ids.
+        """Encode a problem as token ids.
 
         Raises:
-            ProblemError: A text of it spells out a special token.
+            ProblemError: One of its texts contains a special token.
         """
         names = self.names(problem)
         return encoded(
@@ -222,14 +224,14 @@ class WordedTask(Task):
 
     @property
     def specials(self) -> Specials:
-        """Token ids of what layouts put in."""
+        """Ids of the special tokens that layouts insert."""
         start, end, latent, pause = map(self.vocabulary.special, SPECIALS)
         return Specials(start, end, latent, pause, self.vocabulary.end)
 
     # -- sequences
 
     def laid_out(self: Self, layout: Layout) -> Self:
-        """The same problems, put to a model in another way."""
+        """Return the same task with another layout."""
         other = copy.copy(self)
         other.layout = layout
         other.__dict__.pop("splits", None)
@@ -238,12 +240,12 @@ class WordedTask(Task):
     def lay_out(
         self, split: str, numbers: Sequence[int], layouts: Layout | Sequence[Layout] | None = None
     ) -> WordedBatch:
-        """Some problems of a split as sequences.
+        """Lay out some problems of a split as sequences.
 
         Args:
             split: The split.
-            numbers: Which of its problems.
-            layouts: How; one for all or one for each. The task's own by default.
+            numbers: Indices of the problems in the split.
+            layouts: One layout for all problems, or one for each. The task's own by default.
         """
         layouts = self.layout if layouts is None else layouts
         if isinstance(layouts, Layout):
@@ -255,11 +257,11 @@ class WordedTask(Task):
     def lay_out_problems(
         self, problems: Sequence[Problem], layout: Layout | None = None
     ) -> WordedBatch:
-        """Problems of any split, or typed ones, as sequences; `number` counts them from 0.
+        """Lay out problems of any split, or typed ones; `number` counts them from 0.
 
         Args:
             problems: The problems.
-            layout: How they are put; the task's own by default.
+            layout: Their layout; the task's own by default.
         """
         layouts = [self.layout if layout is None else layout] * len(problems)
         numbers = list(range(len(problems)))
@@ -283,17 +285,17 @@ class WordedTask(Task):
 
     @property
     def n_ctx(self) -> int:
-        """Positions of the longest problem with all its steps, and the layout's fillers."""
+        """Number of positions of the longest problem with all its steps and the fillers."""
         longest = (e.n_tokens + 3 for split in self.split_names for e in self.encoded(split))
         return max(longest) + self.layout.n_fillers
 
     def commonest(self, split: str) -> str:
-        """The answer that most problems of a split have."""
+        """Return the most common answer of a split."""
         answers = Counter(problem.answer for problem in self.problems(split))
         return answers.most_common(1)[0][0]
 
     def majority_rate(self, split: str) -> float:
-        """Accuracy of always giving the split's commonest answer."""
+        """Return the accuracy of always giving the split's most common answer."""
         commonest = self.commonest(split)
         right = [self.score(problem, commonest).right for problem in self.problems(split)]
         return sum(right) / len(right)
@@ -304,7 +306,11 @@ class WordedTask(Task):
         return min(steps), max(steps)
 
     def examples(self, batch: Batch) -> list[dict[str, object]]:
-        """Rows in words: the question, which can be asked again; all that is given; the answer."""
+        """Return rows in words.
+
+        `question` can be typed in again, `given` is the whole prompt, and `answer` is the text that
+        follows it.
+        """
         batch = worded_batch(batch)
         rows = []
         for row in range(len(batch)):
@@ -322,17 +328,17 @@ class WordedTask(Task):
         return rows
 
     def _asked_tokens(self, tokens: list[int]) -> list[int]:
-        """What of a prompt is the question: all but thoughts, pauses and their markers."""
+        """Return the question's tokens of a prompt: all but thoughts, pauses and their markers."""
         put_in = {*self.specials[:-1]}
         return [token for token in tokens if token not in put_in]
 
     def answer_in(self, said: str) -> str:
-        """The answer in what a model says: what follows the last mark."""
+        """Return the answer in a model's output: the text after the last answer mark."""
         return said.rpartition(ANSWER)[2].strip()
 
 
 class LazySplits(Mapping[str, Batch]):
-    """Splits that are laid out when they are asked for."""
+    """Mapping of splits that are laid out on first access."""
 
     def __init__(self, task: WordedTask) -> None:
         self.task = task
@@ -356,5 +362,5 @@ class LazySplits(Mapping[str, Batch]):
 def word_vocabulary(
     words: Sequence[str], split: Callable[[str], list[str]] = str.split
 ) -> WordVocabulary:
-    """A vocabulary of whole words that holds the tokens that layouts put in."""
+    """Build a vocabulary of whole words that includes the tokens that layouts insert."""
     return WordVocabulary([*OWN, *words], split)

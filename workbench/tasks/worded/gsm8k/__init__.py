@@ -1,7 +1,7 @@
-"""GSM8K (Cobbe et al. 2021): sums in words, from the official file, the augmented text or the Hub.
+"""GSM8K (Cobbe et al. 2021): word problems from the official file, the augmented text or the Hub.
 
-Steps are the calculator's marks, `<<48/2=24>>`, as in iCoT's augmented file, or the lines of the
-solution. An answer is right if its number is.
+Steps are the calculator annotations, `<<48/2=24>>`, as in iCoT's augmented file, or the lines of
+the solution. An answer is right if its number is right.
 """
 
 import json
@@ -18,13 +18,13 @@ from workbench.tasks.worded.scoring import Score, score_gsm8k
 
 
 class Gsm8kConfig(FileTaskConfig):
-    """Where the problems are, `hub: openai/gsm8k` with `hub_name: main` for one."""
+    """Source of the problems, e.g. `hub: openai/gsm8k` with `hub_name: main`."""
 
     steps: Literal["marks", "lines"] = "marks"
 
 
 def _example(folder: Path) -> dict[str, Any]:
-    """Write a file of sums."""
+    """Write a file of word problems."""
     sums = [(a, b) for a in (2, 3, 5) for b in (4, 7)]
     rows = [
         {
@@ -41,7 +41,7 @@ def _example(folder: Path) -> dict[str, Any]:
 
 @TASKS.register("gsm8k", example=_example)
 class Gsm8k(FileTask):
-    """Sums in words: "A robe takes 2 bolts of blue fiber and half that much white fiber …"."""
+    """Word problems: "A robe takes 2 bolts of blue fiber and half that much white fiber …"."""
 
     Config = Gsm8kConfig
     cfg: Gsm8kConfig

@@ -1,11 +1,11 @@
-"""GSM8K: sums in words with their worked solutions, from files or from rows of the hub.
+"""GSM8K: word problems with worked solutions, from files or from rows of the Hub.
 
-    official    JSON lines (Cobbe et al. 2021): question, and answer of worked lines with calculator
-                marks <<48/2=24>>, whose last line is "#### 24"
+    official    JSON lines (Cobbe et al. 2021): question, and an answer of worked lines with
+                calculator marks <<48/2=24>>; its last line is "#### 24"
     augmented   text lines (Deng et al. 2023): question||<<48/2=24>> <<48+24=72>> #### 72
 
 The steps are the calculator marks, or (official format) the worked lines without their marks. In
-both formats a few solutions have no mark, and then no steps.
+both formats a few solutions have no marks and therefore no steps.
 """
 
 import re
@@ -26,20 +26,20 @@ from workbench.tasks.worded.scoring import only_number_in
 
 STEPS = ("marks", "lines")
 MARK = re.compile(r"<<[^<>]*>>")
-STEP = re.compile(r"<<[^<>]*>>|\S+")  # whatever is no mark is a step too, so that nothing is lost
+STEP = re.compile(r"<<[^<>]*>>|\S+")  # other words are steps too, so that nothing is lost
 FINAL = "####"
 BARS = "||"
 FORMATS = {".jsonl": "official", ".txt": "augmented"}
 
 
 def load_gsm8k(path: Path, steps: str = "marks") -> list[Problem]:
-    """The problems of a file: official if its name ends in .jsonl, augmented if in .txt.
+    """Read the problems of a file: official if its name ends in .jsonl, augmented if in .txt.
 
-    `facts` holds the answer as a number. The augmented format has the same steps either way.
+    `facts` holds the answer as a number. For the augmented format, `steps` makes no difference.
 
     Raises:
-        ProblemError: The name says neither, or a row is not as it should be.
-        FileError: The file is missing or no text.
+        ProblemError: The file has another suffix, or a row is malformed.
+        FileError: The file is missing or not a text file.
     """
     if path.suffix not in FORMATS:
         raise ProblemError(
@@ -52,16 +52,16 @@ def load_gsm8k(path: Path, steps: str = "marks") -> list[Problem]:
 
 
 def gsm8k_problems(rows: Iterable[Any], source: str, steps: str = "marks") -> list[Problem]:
-    """The problems of rows with question and answer, as the hub gives them.
+    """Convert rows with question and answer, in the format of the Hub, to problems.
 
     Raises:
-        ProblemError: A row is not as it should be; the sentence names `source` and row.
+        ProblemError: A row is malformed; the message names `source` and the row.
     """
     return [gsm8k_row(row, where, steps) for where, row in named_rows(rows, source)]
 
 
 def gsm8k_row(row: Mapping[str, Any], where: str, steps: str = "marks") -> Problem:
-    """The problem of one row in the official form; `where` names it in errors.
+    """Convert one row in the official format to a problem; `where` names the row in errors.
 
     Raises:
         ProblemError: A field is missing, or the answer has no line that starts with ####.
@@ -78,7 +78,7 @@ def gsm8k_row(row: Mapping[str, Any], where: str, steps: str = "marks") -> Probl
 
 
 def augmented_line(line: str, where: str) -> Problem:
-    """The problem of one line in the augmented form; `where` names it in errors.
+    """Convert one line in the augmented format to a problem; `where` names the line in errors.
 
     Raises:
         ProblemError: There are no bars after the question, or no #### before the answer.
@@ -100,7 +100,7 @@ def _json_line(line: str, where: str, steps: str) -> Problem:
 
 
 def _split(solution: str, where: str) -> tuple[str, str]:
-    """What stands before the answer, and the answer."""
+    """Split a solution into the text before the answer, and the answer."""
     worked, final, number = solution.rpartition(FINAL)
     if not final:
         raise ProblemError(f"{where} has no {FINAL} before its answer")

@@ -1,7 +1,7 @@
-"""HotpotQA (Yang et al. 2018): questions whose answer takes facts of two paragraphs.
+"""HotpotQA (Yang et al. 2018): questions whose answer requires facts from two paragraphs.
 
-The data has no annotated steps; its supporting facts, in their order, stand for them. Answers are
-scored by exact match and F1 as the official script does.
+The data has no annotated steps; its supporting facts, in their order, serve as steps. Answers are
+scored by exact match and F1, as in the official script.
 """
 
 import json
@@ -18,9 +18,10 @@ from workbench.tasks.worded.scoring import Score, score_hotpotqa
 
 
 class HotpotqaConfig(FileTaskConfig):
-    """Where the problems are, `hub: hotpotqa/hotpot_qa` with `hub_name: distractor` for one."""
+    """Source of the problems, e.g. `hub: hotpotqa/hotpot_qa` with `hub_name: distractor`."""
 
-    context: Literal["none", "supporting", "all"] = "supporting"  # paragraphs before the question
+    # Paragraphs put before the question
+    context: Literal["none", "supporting", "all"] = "supporting"
 
 
 def _example(folder: Path) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def _example(folder: Path) -> dict[str, Any]:
 
 @TASKS.register("hotpotqa", example=_example)
 class Hotpotqa(FileTask):
-    """Questions over several paragraphs, answered with a few of their words, yes or no."""
+    """Questions over several paragraphs, answered with a few words from them, or yes or no."""
 
     Config = HotpotqaConfig
     cfg: HotpotqaConfig

@@ -1,14 +1,14 @@
-"""HotpotQA: questions over several paragraphs, from the official files or from rows of the hub.
+"""HotpotQA: questions over several paragraphs, from the official files or from rows of the Hub.
 
-HotpotQA has no annotated reasoning steps. That its supporting facts, sentences of the paragraphs in
-the order in which a row lists them, serve as steps is this project's choice.
+HotpotQA has no annotated reasoning steps. This project uses its supporting facts as steps: these
+are sentences of the paragraphs, in the order in which a row lists them.
 
-    context   none         the question alone
-              supporting   before the question, the paragraphs that hold a supporting fact
-              all          before the question, all paragraphs
+    context   none         only the question
+              supporting   the paragraphs with a supporting fact, then the question
+              all          all paragraphs, then the question
 
-A paragraph is one line: its title, a colon and its sentences. A few rows list a supporting
-fact that no paragraph holds, by an index out of range; it is no step and counted in `missing`.
+A paragraph is one line: its title, a colon and its sentences. A few rows list a supporting fact
+whose sentence index is out of range. Such a fact is not used as a step and is counted in `missing`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,32 +32,33 @@ CONTEXTS = ("none", "supporting", "all")
 
 
 def load_hotpotqa(path: Path, context: str = "none") -> list[Problem]:
-    """The problems of an official file, a JSON list.
+    """Read the problems of an official file, a JSON list.
 
     Raises:
-        ProblemError: The file or a row is not as it should be; the sentence names both.
-        FileError: The file is missing or no text.
+        ProblemError: The file or a row is malformed; the message names both.
+        FileError: The file is missing or not a text file.
     """
     return [hotpotqa_row(row, where, context) for where, row in read_rows(path)]
 
 
 def hotpotqa_problems(rows: Iterable[Any], source: str, context: str = "none") -> list[Problem]:
-    """The problems of rows as the hub gives them, or as the official files do.
+    """Convert rows in the format of the Hub or of the official files to problems.
 
     Raises:
-        ProblemError: A row is not as it should be; the sentence names `source` and row.
+        ProblemError: A row is malformed; the message names `source` and the row.
     """
     return [hotpotqa_row(row, where, context) for where, row in named_rows(rows, source)]
 
 
 def hotpotqa_row(row: Mapping[str, Any], where: str, context: str = "none") -> Problem:
-    """The problem of one row in either form; `where` names it in errors.
+    """Convert one row in either format to a problem; `where` names the row in errors.
 
-    `facts` holds `supporting` (title and index of each sentence that is a step), `missing` (how
-    many others there were), `id`, `type` and `level` (None where the row has none).
+    `facts` holds `supporting` (title and index of each sentence that is a step), `missing` (the
+    number of listed facts that no paragraph holds), `id`, `type` and `level` (None if the row lacks
+    them).
 
     Raises:
-        ProblemError: A field is missing or of another form.
+        ProblemError: A field is missing or malformed.
     """
     if context not in CONTEXTS:
         raise ProblemError(f"no context {context!r}; {nearest(context, CONTEXTS)}")
@@ -65,7 +66,7 @@ def hotpotqa_row(row: Mapping[str, Any], where: str, context: str = "none") -> P
     paragraphs = _paragraphs(row, where)
     sentences: dict[SupportingFact, str] = {
         (title, number): sentence.strip()
-        for title, lines in reversed(paragraphs)  # of two paragraphs with one title, the first
+        for title, lines in reversed(paragraphs)  # the first of two paragraphs with one title wins
         for number, sentence in enumerate(lines)
     }
     listed = _supporting(row, where)
@@ -92,7 +93,7 @@ def _line(paragraph: Paragraph) -> str:
 
 
 def _paragraphs(row: Mapping[str, Any], where: str) -> list[Paragraph]:
-    """Title and sentences of each paragraph: a list of pairs (official) or two lists (hub)."""
+    """Read title and sentences of each paragraph: a list of pairs (official) or two lists (Hub)."""
     context = row.get("context")
     if isinstance(context, Mapping):
         titles = texts_of(context, "title", f"{where}, context")
@@ -104,7 +105,7 @@ def _paragraphs(row: Mapping[str, Any], where: str) -> list[Paragraph]:
 
 
 def _supporting(row: Mapping[str, Any], where: str) -> list[SupportingFact]:
-    """Title and index of each supporting fact: a list of pairs (official) or two lists (hub)."""
+    """Read title and index of each supporting fact: a list of pairs (official), two lists (Hub)."""
     facts = row.get("supporting_facts")
     if isinstance(facts, Mapping):
         titles = texts_of(facts, "title", f"{where}, supporting_facts")

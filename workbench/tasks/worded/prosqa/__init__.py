@@ -1,9 +1,9 @@
-"""ProsQA (Hao et al. 2024): which of two concepts is a person, by a path through stated facts.
+"""ProsQA (Hao et al. 2024): which of two concepts a person is, by a path through stated facts.
 
-Questions are drawn by the published algorithm, or read from the official files. What can be told
-without looking at the person who is asked about is `shortcuts`; the version `matched` takes it
-away, and the split `test_swapped` asks about the other person of every test question: the answer
-flips.
+Questions are drawn by the published algorithm, or read from the official files. `shortcuts`
+measures how well the answer can be guessed without looking at the person in the question. The
+version `matched` removes these shortcuts. The split `test_swapped` repeats each test question with
+the other person, so that the answer flips.
 """
 
 from collections import Counter
@@ -33,8 +33,8 @@ from workbench.words.vocabulary import WordVocabulary
 
 GLUE = ("Every", "is", "a", "an", "Is", "or", ".", "?")
 SPLITS = ("train", "valid", "test", "test_swapped")
-DRAWN = ("test", "valid", "train")  # in this order
-GUESSED = 2_000  # graphs that guesses are fitted on
+DRAWN = ("test", "valid", "train")  # splits in the order in which they are drawn
+GUESSED = 2_000  # number of graphs that shortcuts are fitted on
 
 
 class ProsqaConfig(WordedConfig):
@@ -43,13 +43,13 @@ class ProsqaConfig(WordedConfig):
     n_train: int = 17_886
     n_valid: int = 300
     n_test: int = 500
-    n_nodes: int = 28  # drawn; those without any edge are left out, about a fifth
+    n_nodes: int = 28  # nodes drawn; about a fifth have no edges and are left out
     hops: list[int] = [3, 6]  # fewest and most
     version: Literal["paper", "matched"] = "paper"
-    lengths: Literal["official", "balanced"] = "official"  # how often each number of hops occurs
+    lengths: Literal["official", "balanced"] = "official"  # distribution of the numbers of hops
     wording: Literal["sentences", "arrows"] = "sentences"
-    # Official files in place of drawn questions. Beside a split that is drawn, a file's questions
-    # take its wording and its words, a person for a person and a concept for a concept
+    # Official files to use instead of drawn questions. If any split is drawn, the questions of
+    # files get the task's wording and words: people stay people, and concepts stay concepts
     train_file: str | None = None
     valid_file: str | None = None
     test_file: str | None = None
@@ -63,20 +63,20 @@ class ProsqaConfig(WordedConfig):
         return self
 
     def settings(self) -> GraphSettings:
-        """What graphs to draw."""
+        """Return the settings of the graphs to draw."""
         least, most = self.hops
         return GraphSettings(self.n_nodes, (least, most), self.version, self.lengths)
 
 
 @TASKS.register("prosqa", example={"n_train": 20, "n_valid": 5, "n_test": 8})
 class Prosqa(WordedTask):
-    """Facts like "Every terpus is a brimpus", and a question which of two things a person is."""
+    """Facts like "Every terpus is a brimpus"; the question is which of two things a person is."""
 
     Config = ProsqaConfig
     cfg: ProsqaConfig
 
     def own_words(self) -> WordVocabulary:
-        """All words that drawn questions may hold, and those of the files."""
+        """Return all words that may occur in drawn questions, and those of the files."""
         found: set[str] = set()
         if self._all_from_files:
             for split in ("train", "valid", "test"):
@@ -108,7 +108,7 @@ class Prosqa(WordedTask):
         return all(self._file(split) for split in ("train", "valid", "test"))
 
     def _as_ours(self, number: int, problem: Problem) -> Problem:
-        """A file's problem in the wording of the task and, beside drawn ones, in their words.
+        """Return a file's problem in the task's wording, and in its words if any split is drawn.
 
         Raises:
             ValueError: There are fewer words than nodes.
@@ -137,7 +137,7 @@ class Prosqa(WordedTask):
         return kept, {reason: n for reason, n in left_out.items() if n}
 
     def graphs(self, split: str) -> list[Graph]:
-        """The graphs behind a split's questions."""
+        """Return the graphs of a split's questions."""
         return [cast(Graph, problem.facts["graph"]) for problem in self.problems(split)]
 
     def _file(self, split: str) -> str | None:
@@ -164,12 +164,16 @@ class Prosqa(WordedTask):
         return cast(Graph, problem.facts["graph"]).names
 
     def majority_rate(self, split: str) -> float:
-        """Accuracy of always choosing the concept that stands in the commoner place."""
+        """Return the accuracy of always choosing the concept in the more common position."""
         first = target_first(self.graphs(split)).mean()
         return float(max(first, 1 - first))
 
     def shortcuts(self, split: str) -> dict[str, float]:
-        """What one concept has and the other has not, fitted on graphs drawn as for training."""
+        """Return the accuracy of guesses from features that differ between the two concepts.
+
+        The guesses are fitted on training questions from a file, or on graphs drawn like those of
+        training.
+        """
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
@@ -192,7 +196,7 @@ class Prosqa(WordedTask):
     def _guessed_on(self) -> list[Graph]:
         if self.cfg.train_file is not None:
             return self.graphs("train")[:GUESSED]
-        # Not the training graphs themselves, which are many to draw, but of the same law
+        # Fewer graphs from the same distribution; drawing the training graphs would take long
         return draw_graphs(GUESSED, self.seed * len(DRAWN) + len(DRAWN), self.cfg.settings())
 
     @property
@@ -203,15 +207,15 @@ class Prosqa(WordedTask):
         return least, most
 
     def local_features(self, batch: Batch) -> dict[str, Int[np.ndarray, " batch"]]:
-        """What the concept named first has over the other, whoever is asked about."""
+        """Return differences between the first and the second concept, blind to the person."""
         return entity_blind_features(self._asked(batch))
 
     def to_guess(self, batch: Batch) -> Int[np.ndarray, " batch"]:
-        """1 where the answer is the concept that the question names first, else 0."""
+        """Return 1 if the answer is the concept that the question names first, else 0."""
         return target_first(self._asked(batch)).astype(np.int64)
 
     def _asked(self, batch: Batch) -> list[Graph]:
-        """The graphs of a batch, read from its questions."""
+        """Parse the graphs of a batch from its questions."""
         batch = worded_batch(batch)
         rows = zip(batch.tokens.tolist(), batch.prompt.tolist(), strict=True)
         asked = (self._asked_tokens(tokens[:prompt]) for tokens, prompt in rows)
@@ -225,9 +229,9 @@ class Prosqa(WordedTask):
 def drawn(
     split: str, seed: int, sizes: tuple[int, int, int], settings: GraphSettings
 ) -> Sequence[Graph]:
-    """The graphs of a split, none of which is in a split before it; test comes first, train last.
+    """Draw the graphs of a split, without those of earlier splits in the order of `DRAWN`.
 
-    They are kept, for several runs of one task are often looked at together.
+    Results are cached because several runs of one task are often analysed together.
     """
     number = DRAWN.index(split)
     seen = {graph for name in DRAWN[:number] for graph in drawn(name, seed, sizes, settings)}

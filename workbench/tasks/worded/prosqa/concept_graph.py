@@ -1,8 +1,8 @@
-"""The graph behind one ProsQA question, and what can be told of it by following its edges.
+"""The graph of a ProsQA question, and its distances, paths and frontiers.
 
-An edge a → b says that a is a b. Nodes without parents are people, all others are concepts. The
-question names a person, the root, and two concepts; the target is the one that the root leads to.
-The wrong one descends from another person, the other root.
+An edge a → b states that a is a b. Nodes without parents are people, all others are concepts. The
+question names a person, the root, and two concepts. The target is the concept that can be reached
+from the root. The wrong concept descends from another person, the other root.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,12 +15,12 @@ Edge = tuple[int, int]
 
 @dataclass(frozen=True)
 class Graph:
-    """A directed graph without circles, and who and what is asked about."""
+    """A directed acyclic graph, with the person and the concepts of the question."""
 
     names: tuple[str, ...]
     """The word for each node; nodes are numbered from 0."""
     edges: tuple[Edge, ...]
-    """In the order in which the question states them."""
+    """Edges, in the order in which the question states them."""
     root: int
     other_root: int
     target: int
@@ -30,7 +30,7 @@ class Graph:
 
     @property
     def hops(self) -> int:
-        """Edges on a shortest way from the root to the target."""
+        """Number of edges on a shortest path from the root to the target."""
         return distances(self.root, children(self))[self.target]
 
     @property
@@ -40,7 +40,7 @@ class Graph:
 
 
 def children(graph: Graph) -> dict[int, list[int]]:
-    """The nodes that an edge leads to from each node, in the order stated."""
+    """Return the children of each node, in the order stated."""
     found: dict[int, list[int]] = {node: [] for node in range(len(graph.names))}
     for a, b in graph.edges:
         found[a].append(b)
@@ -48,7 +48,7 @@ def children(graph: Graph) -> dict[int, list[int]]:
 
 
 def parents(graph: Graph) -> dict[int, list[int]]:
-    """The nodes from which an edge leads to each node, in the order stated."""
+    """Return the parents of each node, in the order stated."""
     found: dict[int, list[int]] = {node: [] for node in range(len(graph.names))}
     for a, b in graph.edges:
         found[b].append(a)
@@ -56,7 +56,7 @@ def parents(graph: Graph) -> dict[int, list[int]]:
 
 
 def distances(start: int, following: Mapping[int, Iterable[int]]) -> dict[int, int]:
-    """Edges on a shortest way from a node to each that can be reached from it, nearest first."""
+    """Return the length of a shortest path from a node to each reachable node, nearest first."""
     found = {start: 0}
     queue = [start]
     for node in queue:
@@ -68,7 +68,7 @@ def distances(start: int, following: Mapping[int, Iterable[int]]) -> dict[int, i
 
 
 def shortest_path(graph: Graph) -> tuple[int, ...]:
-    """The nodes of a shortest way from root to target; of several, by the edges stated first."""
+    """Return the nodes of a shortest path from root to target; ties go to edges stated first."""
     left = distances(graph.target, parents(graph))
     following = children(graph)
     path = [graph.root]
@@ -79,7 +79,7 @@ def shortest_path(graph: Graph) -> tuple[int, ...]:
 
 
 def n_shortest_paths(graph: Graph) -> int:
-    """How many ways from root to target are shortest."""
+    """Return the number of shortest paths from root to target."""
     before = parents(graph)
     ways = {graph.root: 1}
     steps = distances(graph.root, children(graph))
@@ -90,9 +90,9 @@ def n_shortest_paths(graph: Graph) -> int:
 
 
 def neighbours(graph: Graph) -> list[set[int]]:
-    """After each number of steps from the root, the nodes that lie on a shortest way to the target.
+    """Return, for each number of steps from the root, the nodes on a shortest path to the target.
 
-    This is what `neighbor_k` says in the files of Zhu et al. 2025.
+    This corresponds to `neighbor_k` in the files of Zhu et al. 2025.
     """
     there, back = distances(graph.root, children(graph)), distances(graph.target, parents(graph))
     hops = there[graph.target]
@@ -103,7 +103,7 @@ def neighbours(graph: Graph) -> list[set[int]]:
 
 
 def frontier(graph: Graph) -> list[set[int]]:
-    """After each number of steps from the root, all nodes that are no nearer, up to the target."""
+    """Return all nodes at each distance from the root, up to the distance of the target."""
     steps = distances(graph.root, children(graph))
     return [{n for n, step in steps.items() if step == k} for k in range(graph.hops + 1)]
 
@@ -111,13 +111,13 @@ def frontier(graph: Graph) -> list[set[int]]:
 def renamed(
     graph: Graph, people: Sequence[str], concepts: Sequence[str], draw: np.random.Generator
 ) -> Graph:
-    """The same graph with other words, drawn without replacement.
+    """Return the graph with other words, drawn without replacement.
 
     Args:
         graph: The graph.
         people: Words for its people.
         concepts: Words for all other nodes.
-        draw: What draws them.
+        draw: Random generator that draws the words.
 
     Raises:
         ValueError: There are fewer words than nodes.
@@ -137,10 +137,10 @@ def renamed(
 
 
 def swapped(graph: Graph) -> Graph:
-    """The same graph and candidates asked about the other root, so that the answer flips.
+    """Return the question about the other root, with the same candidates: the answer flips.
 
-    All words but one stay the same. The way may be longer or shorter than before, unless the
-    candidates are matched. Twice swapped is as before.
+    All words but one stay the same. The path may be longer or shorter than before, unless the
+    candidates are matched. Swapping twice restores the original.
     """
     return replace(
         graph,

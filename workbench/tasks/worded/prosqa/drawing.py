@@ -1,7 +1,7 @@
-"""Graphs for ProsQA questions, with paths of the lengths that are wanted and words for their nodes.
+"""Draws graphs for ProsQA questions, with paths of the requested lengths and words for the nodes.
 
-Lengths are met by drawing until there are enough graphs of each. No two nodes of a graph have the
-same name, and edges are stated in a random order.
+Graphs are drawn until there are enough of each length. No two nodes of a graph have the same name,
+and edges are stated in a random order.
 """
 
 from dataclasses import dataclass, field
@@ -14,23 +14,23 @@ from workbench.tasks.worded.prosqa.edges import LAWS, MOST_NODES
 from workbench.tasks.worded.prosqa.invented import CONCEPTS, PEOPLE
 from workbench.tasks.worded.prosqa.matching import ASK, Asked
 
-# Questions with paths of so many hops among the 800 of the official validation and test files
+# Number of questions by hops, among the 800 of the official validation and test files
 OFFICIAL = {3: 326, 4: 350, 5: 105, 6: 19}
-AT_ONCE = (512, 4_096)  # graphs drawn together, fewest and most
-PER_GRAPH = 4  # of them for each graph that is still wanted
-TRIES = 200  # draws without a wanted graph before there seems to be none
+AT_ONCE = (512, 4_096)  # fewest and most graphs drawn together
+PER_GRAPH = 4  # graphs drawn for each graph that is still missing
+TRIES = 200  # draws in a row without a suitable graph before giving up
 CHOICES = {"version": tuple(ASK), "lengths": ("official", "balanced"), "law": tuple(LAWS)}
-STREAM = 7_281  # keeps these draws apart from other ones of the same seed
+STREAM = 7_281  # makes these draws independent of other draws with the same seed
 
 
 @dataclass(frozen=True)
 class GraphSettings:
-    """What graphs to draw; the defaults give the statistics of the official files."""
+    """Settings of the graphs to draw; the defaults reproduce the official files' statistics."""
 
-    n_nodes: int = 28  # drawn; those without any edge are left out, about five
+    n_nodes: int = 28  # nodes drawn; about five have no edges and are left out
     hops: tuple[int, int] = (3, 6)  # fewest and most, from root to target
     version: str = "paper"  # or matched
-    lengths: str = "official"  # or balanced: how often each number of hops occurs
+    lengths: str = "official"  # or balanced: distribution of the numbers of hops
     law: str = "file"  # or printed
     concepts: tuple[str, ...] = field(default=CONCEPTS, repr=False)
     people: tuple[str, ...] = field(default=PEOPLE, repr=False)
@@ -57,17 +57,17 @@ class GraphSettings:
 
     @property
     def shares(self) -> dict[int, float]:
-        """How often each number of hops occurs."""
+        """Share of graphs with each number of hops."""
         hops = range(self.hops[0], self.hops[1] + 1)
         counts = {n: 1 if self.lengths == "balanced" else OFFICIAL[n] for n in hops}
         return {n: count / sum(counts.values()) for n, count in counts.items()}
 
 
 def draw_graphs(n: int, seed: int, settings: GraphSettings | None = None) -> list[Graph]:
-    """So many graphs; equal for one seed.
+    """Draw `n` graphs; the same seed gives the same graphs.
 
     Raises:
-        ConfigError: No graph of so few nodes seems to have a path of one of the lengths.
+        ConfigError: No graph with this number of nodes seems to have a path of one of the lengths.
     """
     cfg = settings or GraphSettings()
     rng = np.random.default_rng([seed, STREAM])
@@ -92,7 +92,7 @@ def draw_graphs(n: int, seed: int, settings: GraphSettings | None = None) -> lis
 
 
 def _named(rng: np.random.Generator, asked: Asked, cfg: GraphSettings) -> Graph | None:
-    """One graph with words for its nodes, without those that have no edge; if the words suffice."""
+    """Return a graph with words for its nodes, without isolated ones; None with too few words."""
     kept = np.flatnonzero(asked.edges.any(0) | asked.edges.any(1)).tolist()
     is_concept = np.asarray(asked.edges.any(0))[kept].tolist()
     n_concepts = sum(is_concept)

@@ -1,16 +1,17 @@
-"""Random graphs as ProsQA's algorithm draws them, many at once, and counts along their edges.
+"""Random graphs of ProsQA's algorithm, drawn in batches, and counts along their edges.
 
-Two roots, nodes 0 and 1, are there first (Hao et al. 2024, appendix A.2, algorithm 1). Each further
-node gets Poisson(1.5) parents among the nodes before it, with weights 1.5·depth + 1. A node's label
-says from which of the two roots it descends: 1, 2, both (3) or neither (0). Some nodes draw their
-parents from the first root's descendants alone, some from the second's alone, the rest from all.
+The algorithm (Hao et al. 2024, appendix A.2, algorithm 1) starts from two roots, nodes 0 and 1.
+Each further node gets Poisson(1.5) parents among the nodes before it, with weights 1.5·depth + 1. A
+node's label is the root that it descends from: 1, 2, both (3) or neither (0). Some nodes draw their
+parents from nodes that descend only from the first root, some from nodes that descend only from the
+second, the rest from all.
 
-The algorithm as printed does not give the statistics of the official files (22.8 nodes, 36.3 edges,
-2.5 people). `FILE` does, with 28 nodes at first, of which those without any edge are left out. Its
-departures are what the 300 official validation graphs show: of the ways that were tried to draw
-their parents it is the likeliest that the shares of the three kinds are .35, .65·.7 and .65·.3, as
-if drawn twice, and that nodes without label are parents only for the last kind; and in all 300 the
-target is the furthest leaf that either root has alone. `PRINTED` is as printed.
+The algorithm as printed does not reproduce the statistics of the official files (22.8 nodes, 36.3
+edges, 2.5 people). `FILE` reproduces them if 28 nodes are drawn and those without edges are left
+out. Its changes are inferred from the 300 official validation graphs. Of the parent distributions
+tried, the likeliest has shares of .35, .65·.7 and .65·.3 for the three kinds of nodes, as if drawn
+twice, and allows unlabelled nodes as parents only for the last kind. In all 300 graphs the target
+is the furthest leaf that descends from only one of the two roots. `PRINTED` is as printed.
 """
 
 from collections.abc import Iterator
@@ -19,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-FAR = 100  # stands for no way; more than there are nodes
-MOST_NODES = 60  # sets of nodes are the bits of one number
+FAR = 100  # stands for no path; larger than the number of nodes
+MOST_NODES = 60  # a set of nodes is stored as the bits of one number
 
 Edges = Bool[np.ndarray, "graph node node"]
 Nodes = Int[np.ndarray, "graph node"]
@@ -28,14 +29,14 @@ Rows = Int[np.ndarray, " graph"]
 
 
 class Law(NamedTuple):
-    """How parents and targets are drawn."""
+    """Distribution of parents and targets."""
 
     shares: tuple[float, float]
-    """Share of nodes whose parents descend from the first root alone, from the second alone."""
+    """Shares of nodes whose parents descend only from the first root, and only from the second."""
     unlabelled: bool
     """Whether descendants of neither root may be parents of those nodes too."""
     furthest: bool
-    """Whether the target is the furthest of both roots' leaves; otherwise it is any leaf."""
+    """Whether the target is the furthest leaf of either root; otherwise it is any leaf."""
 
 
 FILE = Law((0.35, 0.65 * 0.7), unlabelled=False, furthest=True)
@@ -46,10 +47,10 @@ LAWS = {"file": FILE, "printed": PRINTED}
 def draw_edges(
     rng: np.random.Generator, n: int, n_nodes: int, law: Law
 ) -> tuple[Edges, Int[np.ndarray, "graph node"]]:
-    """Edges of random graphs, u → v at [graph, u, v] with u < v, and the labels of their nodes."""
+    """Draw the edges of random graphs, u → v at [graph, u, v] with u < v, and the node labels."""
     edges = np.zeros((n, n_nodes, n_nodes), dtype=bool)
     label = np.zeros((n, n_nodes), dtype=np.int64)
-    depth = np.zeros((n, n_nodes), dtype=np.int64)  # edges from the nearest node without parents
+    depth = np.zeros((n, n_nodes), dtype=np.int64)  # distance from the nearest node without parents
     label[:, 0], label[:, 1] = 1, 2
     first, second = law.shares
     for node in range(2, n_nodes):
@@ -72,10 +73,10 @@ def _chosen(
     allowed: Bool[np.ndarray, "graph node"],
     weight: Float[np.ndarray, "graph node"],
 ) -> Bool[np.ndarray, "graph node"]:
-    """So many of the nodes that are allowed, drawn one after another by weight.
+    """Draw `count` of the allowed nodes by weight, without replacement.
 
-    Of waiting times with rates in proportion to the weights, the shortest are such a draw
-    (Efraimidis and Spirakis 2006).
+    Taking the shortest of exponential waiting times, with rates proportional to the weights, is
+    equivalent to such a draw (Efraimidis and Spirakis 2006).
     """
     wait = np.where(allowed, rng.standard_exponential(allowed.shape) / weight, np.inf)
     ordered = np.sort(wait, axis=1)
@@ -85,7 +86,7 @@ def _chosen(
 
 
 def root_steps(edges: Edges) -> Int[np.ndarray, "2 graph node"]:
-    """Edges on the shortest way from each of the two roots to each node; `FAR` without a way."""
+    """Return the length of a shortest path from each root to each node; `FAR` without a path."""
     steps = np.full((2, *edges.shape[:2]), FAR)
     steps[[0, 1], :, [0, 1]] = 0
     for node in range(2, edges.shape[1]):
@@ -95,12 +96,12 @@ def root_steps(edges: Edges) -> Int[np.ndarray, "2 graph node"]:
 
 
 def ancestor_counts(edges: Edges) -> Iterator[Nodes]:
-    """How many ancestors each node has within 1, 2 and 3 steps, and in all."""
+    """Yield the number of ancestors of each node within 1, 2 and 3 steps, and in total."""
     bit = np.int64(1) << np.arange(edges.shape[1])
     within = np.zeros((4, *edges.shape[:2]), dtype=np.int64)  # sets of nodes as bits
     for node in range(2, edges.shape[1]):
         parent = edges[:, :node, node]
-        # Ancestors within k steps are the parents and theirs within k - 1
+        # Ancestors within k steps are the parents and the parents' ancestors within k - 1 steps
         more = np.concatenate((np.zeros_like(within[:1]), within[:2], within[3:]))[..., :node]
         found = np.where(parent, bit[:node] | more, 0)
         within[..., node] = np.bitwise_or.reduce(found, axis=2)

@@ -1,4 +1,4 @@
-"""What the graph of a ProsQA question tells of its answer without looking at who is asked about."""
+"""Features of a ProsQA graph that may predict the answer without using the person in question."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,24 +7,24 @@ from jaxtyping import Bool, Int
 
 from workbench.tasks.worded.prosqa.concept_graph import Graph, children, distances, parents
 
-FAR = 100  # more steps than there are nodes: all ancestors
+FAR = 100  # more than the number of nodes, so that all ancestors are included
 
 Counts = dict[str, int]
 
 
 def entity_blind_features(graphs: Sequence[Graph]) -> dict[str, Int[np.ndarray, " graph"]]:
-    """Differences between the concept that is named first in the question and the other.
+    """Return differences in features between the concept named first and the other concept.
 
-    The rule to be learnt is `target_first`; without looking at the root, no more is known than
-    these numbers and the like. "parents" counts those of the concept, "ancestors" all nodes from
-    which it can be reached, "people" those of them without parents.
+    A guess predicts `target_first` from them. Without the root, only such numbers are available.
+    "parents" counts the concept's parents, "ancestors" all nodes from which it can be reached, and
+    "people" the ancestors without parents.
     """
     rows = [_differences(graph) for graph in graphs]
     return {name: np.array([row[name] for row in rows]) for name in FEATURES}
 
 
 def target_first(graphs: Sequence[Graph]) -> Bool[np.ndarray, " graph"]:
-    """Whether the question names the target before the wrong concept: what a guess has to tell."""
+    """Return whether the question names the target first; guesses predict this label."""
     return np.array([graph.target_first for graph in graphs], dtype=bool)
 
 

@@ -1,4 +1,4 @@
-"""Words for the nodes of ProsQA's graphs; they are made up, and other ones than in the data set."""
+"""Invented words for the nodes of ProsQA's graphs, different from those of the data set."""
 
 FIRST = ("ba", "cle", "dri", "fo", "gu", "kna", "me", "pli", "tro")
 SECOND = ("bi", "cro", "du", "fle", "ga", "lo", "ni", "ve")

@@ -1,17 +1,18 @@
-"""Which root and which two leaves of a random graph a ProsQA question asks about.
+"""Chooses the root and the two leaves of a random graph that a ProsQA question asks about.
 
-    paper     by the law of the graph the target is the furthest leaf from its root that either
-              root has alone, or any; the wrong concept is any leaf of the other root alone. Target
-              and wrong concept differ in how many ancestors they have, so that most questions can
-              be answered without looking at who is asked about.
-    matched   the descendants of one root alone are joined with those of a root of another graph
-              whose furthest leaf looks alike: as far from its root, with as many parents, ancestors
-              within 2 and 3 steps and ancestors in all. Nodes that may descend from both follow, as
-              many as the first graph has; no more nodes in all than a graph is drawn with. Which
-              leaf is the target is decided by a coin after all else is drawn, so that nothing that
-              leaves the root out of account tells it.
+    paper     The target is a leaf that descends from only one root: the one furthest from its root,
+              or any, depending on the graph's `Law`. The wrong concept is any leaf that descends
+              only from the other root. Target and wrong concept differ in their numbers of
+              ancestors, so that most questions can be answered without looking at the person.
+    matched   The nodes that descend only from one root are joined with those of a root of another
+              graph whose furthest leaf looks alike: it has the same distance from its root and the
+              same numbers of parents, of ancestors within 2 and 3 steps, and of ancestors in total.
+              Nodes that may descend from both follow, as many as in the first graph. The total may
+              not exceed the number of nodes that a graph is drawn with. A coin flip decides which
+              leaf is the target after everything else is drawn, so that no feature that ignores
+              the root predicts it.
 
-Nodes without edges are still among the nodes here.
+Nodes without edges are not yet removed here.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ from workbench.tasks.worded.prosqa.edges import (
     root_steps,
 )
 
-RADIX = 64  # more than any count of nodes
+RADIX = 64  # larger than any number of nodes
 
 
 class Asked(NamedTuple):
@@ -43,14 +44,14 @@ class Asked(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A graph with something to ask; making it whole is put off until it is wanted."""
+    """A graph that allows a question; `make` builds it when it is needed."""
 
     hops: int
     make: Callable[[], Asked]
 
 
 class Half(NamedTuple):
-    """One root with the nodes that descend from it alone."""
+    """One root with the nodes that descend only from it."""
 
     graph: int
     label: int
@@ -58,12 +59,12 @@ class Half(NamedTuple):
 
 
 def ask_paper(rng: np.random.Generator, n: int, n_nodes: int, law: Law) -> Iterator[Found]:
-    """What can be asked of n random graphs; those without a leaf of either root give nothing."""
+    """Yield questions on n random graphs, skipping those in which a root has no leaf of its own."""
     edges, label = draw_edges(rng, n, n_nodes, law)
     row, leaf, steps = np.arange(n), _leaves(edges), root_steps(edges)
     alone = np.stack([leaf & (label == 1), leaf & (label == 2)])  # [root graph node]
     far = np.where(alone, steps, 0).max(2) * law.furthest
-    root = (far + rng.random(far.shape)).argmax(0)  # of equals, any
+    root = (far + rng.random(far.shape)).argmax(0)  # ties are broken at random
     own, other = alone[root, row], alone[1 - root, row]
     target = np.where(own, steps[root, row] * law.furthest + rng.random(own.shape), -1).argmax(1)
     wrong = np.where(other, rng.random(own.shape), -1).argmax(1)
@@ -73,7 +74,7 @@ def ask_paper(rng: np.random.Generator, n: int, n_nodes: int, law: Law) -> Itera
 
 
 def ask_matched(rng: np.random.Generator, n: int, n_nodes: int, law: Law) -> Iterator[Found]:
-    """What can be asked of graphs joined from the halves of n random ones."""
+    """Yield questions on graphs joined from the halves of n random graphs."""
     edges, label = draw_edges(rng, n, n_nodes, law)
     inside = edges & (label[:, :, None] == label[:, None, :])
     steps = root_steps(inside)
@@ -104,14 +105,14 @@ ASK = {"paper": ask_paper, "matched": ask_matched}
 
 
 def _leaves(edges: Edges) -> Bool[np.ndarray, "graph node"]:
-    """The nodes without children; the roots do not count."""
+    """Return a mask of the nodes without children, not counting the roots."""
     leaf: Bool[np.ndarray, "graph node"] = ~np.asarray(edges.any(2))
     leaf[:, :2] = False
     return leaf
 
 
 def _pairs(rng: np.random.Generator, looks: Int[np.ndarray, "half look"]) -> Iterator[list[int]]:
-    """Pairs of rows that are equal, none of them in two pairs."""
+    """Yield pairs of equal rows, using each row at most once."""
     key = looks @ RADIX ** np.arange(looks.shape[1])
     mixed = rng.permutation(len(key))
     mixed = mixed[key[mixed].argsort(kind="stable")]
@@ -133,9 +134,9 @@ def _joined(
     pair: tuple[Half, Half],
     others: tuple[int, int],
 ) -> Asked:
-    """Two halves in one graph, with other people and nodes that may descend from both."""
+    """Join two halves in one graph, with other people and nodes that may descend from both."""
     own = [np.flatnonzero(label[half.graph] == half.label) for half in pair]
-    # Roots first, then the nodes of both in a random order that keeps that of each
+    # Roots first, then the nodes of both halves, shuffled but in order within each half
     turn = rng.permutation(np.repeat([0, 1], [len(nodes) - 1 for nodes in own]))
     side = np.concatenate(([0, 1], turn))
     whole = np.zeros((len(side) + sum(others),) * 2, dtype=bool)
@@ -150,7 +151,7 @@ def _joined(
 
 
 def _other_people(edges: Edges) -> Int[np.ndarray, " graph"]:
-    """How many nodes besides the roots have children and no parents."""
+    """Count the nodes besides the roots that have children and no parents."""
     people = ~np.asarray(edges.any(1)) & edges.any(2)
     return np.asarray(people[:, 2:].sum(1))
 
@@ -162,9 +163,9 @@ def _add(
     n_people: int,
     leaves: list[int],
 ) -> None:
-    """Give the nodes after the halves and the other people their parents, by the usual weights.
+    """Draw parents for the nodes after the halves and the other people, by the usual weights.
 
-    The two leaves stay leaves. The first of these nodes has all other people among its parents.
+    The two leaves get no children. The first of these nodes has all other people among its parents.
     """
     first = n_halves + n_people
     depth = np.zeros(len(edges), dtype=np.int64)

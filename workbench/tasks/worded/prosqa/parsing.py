@@ -1,11 +1,11 @@
-"""ProsQA questions from graphs, in two wordings, and from the official files.
+"""Writes ProsQA questions from graphs, in two wordings, and reads them from the official files.
 
-    sentences   the official wording: "Tom is a lorpus.", "Every lorpus is a zumpus.", asked
-                "Is Tom a zumpus or rompus?"; the answer is "Tom is a zumpus."
-    arrows      for small machines, three tokens an edge: "Tom lorpus ." and "lorpus zumpus .",
-                asked "? Tom zumpus rompus"; the answer is "zumpus"
+    sentences   the official wording: "Tom is a lorpus.", "Every lorpus is a zumpus.", with the
+                question "Is Tom a zumpus or rompus?"; the answer is "Tom is a zumpus."
+    arrows      for small machines, three tokens per edge: "Tom lorpus ." and "lorpus zumpus .",
+                with the question "? Tom zumpus rompus"; the answer is "zumpus"
 
-The steps are the edges of a shortest way from root to target, worded like the question's.
+The steps are the edges of a shortest path from root to target, worded like those of the question.
 """
 
 import itertools
@@ -31,12 +31,12 @@ WORD = re.compile(r"[.?]|[^\s.?]+")
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in either wording; a period and a question mark are words too."""
+    """Split a text in either wording into words; periods and question marks are words too."""
     return WORD.findall(text)
 
 
 def prosqa_problem(graph: Graph, wording: str = "sentences") -> Problem:
-    """A graph as a question with steps and answer.
+    """Write a graph as a question with steps and answer.
 
     Raises:
         ProblemError: There is no such wording.
@@ -58,7 +58,7 @@ def prosqa_problem(graph: Graph, wording: str = "sentences") -> Problem:
 
 
 def options(graph: Graph) -> tuple[str, str]:
-    """The two concepts of the question, in its order."""
+    """Return the two concepts of the question, in its order."""
     target, wrong = graph.names[graph.target], graph.names[graph.wrong]
     return (target, wrong) if graph.target_first else (wrong, target)
 
@@ -74,25 +74,25 @@ def _arrow(graph: Graph, edge: Edge, people: frozenset[int]) -> str:
 
 
 def step_words(graph: Graph, edge: Edge, wording: str) -> str:
-    """What is said of an edge, be it there or not, up to the node that it leads to."""
+    """Return the words that state an edge, without the period; it need not be in the graph."""
     say = _sentence if wording == "sentences" else _arrow
     return say(graph, edge, graph.people).removesuffix(".").rstrip()
 
 
 def load_prosqa(path: Path) -> list[Problem]:
-    """The questions of an official file, as they are worded there.
+    """Read the questions of an official file in their original wording.
 
-    `facts` holds the graph, hops, and neighbor_k as the file has it or None.
+    `facts` holds the graph, the hops, and the file's neighbor_k (None if absent).
 
     Raises:
-        ProblemError: The file or a row is not as it should be; the sentence names both.
-        FileError: The file is missing or no text.
+        ProblemError: The file or a row is malformed; the message names both.
+        FileError: The file is missing or not a text file.
     """
     return [prosqa_row(row, where) for where, row in read_rows(path)]
 
 
 def prosqa_row(row: Mapping[str, Any], where: str) -> Problem:
-    """One question of an official file; `where` names it in errors.
+    """Convert one row of an official file to a problem; `where` names the row in errors.
 
     Raises:
         ProblemError: A field is missing or contradicts another.
@@ -114,7 +114,7 @@ def prosqa_row(row: Mapping[str, Any], where: str) -> Problem:
 
 
 def _graph(row: Mapping[str, Any], question: str, where: str) -> Graph:
-    """The graph of a row, with edges and options in the order of its question."""
+    """Parse the graph of a row, with edges and options in the order of its question."""
     names = texts_of(row, "idx_to_symbol", where)
     if len(set(names)) < len(names):
         raise ProblemError(f"{where}: idx_to_symbol names two nodes alike")
@@ -143,7 +143,7 @@ def _graph(row: Mapping[str, Any], question: str, where: str) -> Graph:
 
 
 def _with_other_root(graph: Graph, above: Mapping[int, dict[int, int]], where: str) -> Graph:
-    """The graph with the first person that leads to the wrong concept and not to the target."""
+    """Set the other root: the first person that leads to the wrong concept but not the target."""
     others = (graph.people & above[graph.wrong].keys()) - above[graph.target].keys()
     others -= {graph.wrong}
     if not others:
@@ -155,7 +155,7 @@ def _with_other_root(graph: Graph, above: Mapping[int, dict[int, int]], where: s
 def _edges(
     row: Mapping[str, Any], stated: list[str], names: tuple[str, ...], where: str
 ) -> tuple[Edge, ...]:
-    """The edges of a row in the order of its question, which must state just these."""
+    """Return the edges of a row in the order of its question, which must state exactly these."""
     pairs = value_of(row, "edges", list, where)
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         raise ProblemError(f"{where}: edges should be a list of pairs; it is {pairs!r:.60}")
@@ -199,7 +199,7 @@ def _check_answer(graph: Graph, answer: str, where: str) -> None:
 def _neighbor_k(
     row: Mapping[str, Any], graph: Graph, where: str
 ) -> tuple[frozenset[int], ...] | None:
-    """The sets of a row's neighbor_k by number of steps, if it has them."""
+    """Return the sets of a row's neighbor_k by number of steps, or None if absent."""
     if "neighbor_k" not in row:
         return None
     sets = value_of(row, "neighbor_k", dict, where)

@@ -1,7 +1,8 @@
-"""What kind of path through a ProsQA graph is said in words (CoCoNuT, arXiv 2412.06769, 5.2).
+"""Classifies the path through a ProsQA graph that a model states (CoCoNuT, arXiv 2412.06769, 5.2).
 
-Thoughts may stand for the first steps, so that a path may begin anywhere that the root leads to;
-it is a shortest one if the way to its beginning and its own steps together are as few as can be.
+Thoughts may replace the first steps, so a stated path may begin at any node reachable from the
+root. It counts as shortest if the distance from the root to its beginning plus its own steps equals
+the length of a shortest path to the target.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ CLASSES = (
 
 
 def read_steps(said: str) -> list[tuple[str, str]] | None:
-    """The steps in what is said before an answer, in either wording; None if one cannot be read."""
+    """Parse the steps stated before an answer, in either wording; None if a step is unreadable."""
     *stated, rest = said.replace(".", " . ").split(" . ") if said.strip() else [""]
     steps = []
     for sentence in [*stated, *([rest] if rest.strip(" .") else [])]:
@@ -38,21 +39,21 @@ def read_steps(said: str) -> list[tuple[str, str]] | None:
 
 
 def path_class(graph: Graph, said: str, is_right: bool) -> str:
-    """Which of `CLASSES` the words before an answer belong to.
+    """Return which of `CLASSES` the words before an answer belong to.
 
-    correct path       leads to the target, as short as can be
-    longer path        leads to the target, with more steps than it takes
-    wrong target       all its edges are there, and it leads elsewhere
-    hallucinated edge  an edge is not there, or the path begins where the root does not lead, or
-                       breaks off and begins anew
-    unreadable         the words are no steps
-    correct label      nothing but the right answer is said
-    incorrect label    nothing but another answer, or none
+    correct path       leads to the target in as few steps as possible
+    longer path        leads to the target in more steps than necessary
+    wrong target       all edges exist, but the path leads elsewhere
+    hallucinated edge  an edge does not exist, or the path begins at a node not reachable from the
+                       root, or breaks off and starts again
+    unreadable         the words are not steps
+    correct label      no steps, only the right answer
+    incorrect label    no steps, and another answer or none
 
     Args:
         graph: The graph of the question.
-        said: The words before the mark of an answer.
-        is_right: Whether the answer after it is right.
+        said: The words before the answer mark.
+        is_right: Whether the answer after the mark is right.
     """
     steps = read_steps(said)
     if steps is None:
@@ -69,7 +70,7 @@ def path_class(graph: Graph, said: str, is_right: bool) -> str:
 
 
 def _path(graph: Graph, steps: Sequence[tuple[str, str]]) -> list[int] | None:
-    """The nodes of some steps; None unless the root leads there and they follow on each other."""
+    """Return the nodes of the steps; None unless they form a path reachable from the root."""
     number = {name: node for node, name in enumerate(graph.names)}
     following = children(graph)
     reached = distances(graph.root, following)

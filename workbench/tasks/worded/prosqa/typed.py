@@ -1,4 +1,4 @@
-"""A typed ProsQA question as a graph."""
+"""Parses a typed ProsQA question into a graph."""
 
 import re
 
@@ -9,11 +9,11 @@ ARROWS = re.compile(r"\?\s*(\S+)\s+(\S+)\s+(\S+)\s*$")
 
 
 def read_question(text: str) -> Graph:
-    """The graph of a question in either wording.
+    """Parse a question in either wording into a graph.
 
     Raises:
-        ValueError: The text asks nothing, a fact does not parse, or the facts do not say which of
-            the two concepts is right.
+        ValueError: The text contains no question, a fact does not parse, or the facts do not
+            determine which of the two concepts is right.
     """
     facts, asked = _arrows(text) if ARROWS.search(text) else _sentences(text)
     who, one, other = asked
