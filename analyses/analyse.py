@@ -65,7 +65,7 @@ def analyse(
         seed: Seed of the draw.
         loops: Loops to run; by default as many as in training.
         thoughts: Thoughts to run; by default as many as at the end of training.
-        edits: Interventions to apply.
+        edits: Interventions on the model. The untrained control runs without them.
         model: A twin of the run's model, used instead of loading it.
         n_loops: Alias of `loops`.
         **options: The analysis's own options.
@@ -197,7 +197,7 @@ def _of_rows(asked: Call, model: CanRecord) -> Analysed:
         model.hooks(fwd_hooks=finite_hooks(model), must_fire=False),
     ):
         given = {name: GIVE[name](asked, rows) for name in asked.analysis.given}
-        result = find(asked.name)(model, rows.batches, **given, **asked.options)
+        result = _result(asked, model, rows.batches, **given)
     run, step = asked.run, asked.loaded_step
     provenance = Provenance(
         run=run.name,
@@ -228,7 +228,7 @@ def _of_a_run(asked: Call) -> Analysed:
     if "split" in asked.analysis.given:
         where = asked.split or run.task.default_split
         given["split"] = where
-    result = find(asked.name)(run, **given, **asked.options)
+    result = _result(asked, run, **given)
     provenance = Provenance(
         run=run.name,
         recipe=run.recipe.name,
@@ -239,6 +239,21 @@ def _of_a_run(asked: Call) -> Analysed:
         state=state(run),
     )
     return Analysed(asked.name, result, provenance)
+
+
+def _result(call: Call, *what: Any, **given: Any) -> Result:
+    """Call the analysis.
+
+    Raises:
+        ConfigError: It does not return a Result.
+    """
+    found = find(call.name)(*what, **given, **call.options)
+    if not isinstance(found, Result):
+        raise ConfigError(
+            f"{call.name} returned an object of class {type(found).__name__}, which is not an "
+            "analyses.Result"
+        )
+    return found
 
 
 def _problems(asked: Call, rows: Rows) -> Sequence[Any]:

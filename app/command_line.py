@@ -84,6 +84,23 @@ def tasks(args: argparse.Namespace) -> None:
         print(f"{name:12} {(cls.__doc__ or '').splitlines()[0]} {sizes}")
 
 
+def families(args: argparse.Namespace) -> None:
+    """List the model families."""
+    from workbench.registries import FAMILIES
+
+    for name in FAMILIES:
+        print(f"{name:16} {FAMILIES.about(name)}")
+
+
+def edits(args: argparse.Namespace) -> None:
+    """List the kinds of edits and their fields."""
+    from workbench.registries import EDITS
+
+    for name, kind in EDITS.items():
+        fields = ", ".join(field for field in kind.model_fields if field != "do")
+        print(f"{name:12} {(kind.__doc__ or '').splitlines()[0]} Fields: {fields}")
+
+
 def train(args: argparse.Namespace) -> None:
     """Train a recipe; measurements and weights are written to --out during training."""
     from workbench.settings.recipe import load_recipe
@@ -198,8 +215,9 @@ def app(args: argparse.Namespace) -> None:
 
 def _plug(modules: Sequence[str]) -> None:
     """Import plugins, here and in every process that this one starts."""
-    from workbench.settings.registry import PLUGINS, plug
+    from workbench.settings.registry import PLUGINS, plug, plug_environment
 
+    plug_environment()
     present = os.environ.get(PLUGINS, "")
     for module in modules:
         path = Path(module)
@@ -274,7 +292,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="MODULE",
         help="a module or file whose families, tasks, edits and analyses to add",
     )
-    for listing in (runs, recipes, analyses, tasks):
+    for listing in (runs, recipes, analyses, tasks, families, edits):
         _verb(verbs, listing)
 
     verb = _verb(verbs, train)

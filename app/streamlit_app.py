@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app.controls import choose
+from workbench.words.glossary import GLOSSARY
 
 st.set_page_config(page_title="Latent workbench", layout="wide")
 page = st.navigation(
@@ -43,3 +44,5 @@ page = st.navigation(
 choose.sidebar()
 page.run()
 st.sidebar.caption(choose.HELP)
+with st.sidebar.expander("Glossary"):
+    st.markdown("\n\n".join(f"**{word}**: {text}" for word, text in GLOSSARY.items()))

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
-# The examples stand beside the built-in families, tasks, edits and analyses in every test that
-# goes through a registry
+# The examples, and plugins of yours, stand beside the built-in families, tasks, edits and analyses
+# in every test that goes through a registry
 EXAMPLES = sorted(Path(__file__).parents[1].glob("examples/*.py"))
-os.environ["WORKBENCH_PLUGINS"] = os.pathsep.join(map(str, EXAMPLES))
+YOURS = filter(None, os.environ.get("WORKBENCH_PLUGINS", "").split(os.pathsep))
+os.environ["WORKBENCH_PLUGINS"] = os.pathsep.join(dict.fromkeys([*map(str, EXAMPLES), *YOURS]))
 
 GRAPHS = dict(n_train=40, n_valid=10, n_test=8, test_hops=[1, 2, 4])
 DEPTHS = dict(train_depths=[1, 2], valid_depths=[2], test_depths=[1, 2, 3], max_length=24)

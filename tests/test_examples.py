@@ -59,6 +59,31 @@ def test_an_example_is_short(name):
         assert len(code_lines(text)) <= LINES[name]
 
 
+def test_the_worked_edit_of_contributing_adds_one_vector_everywhere(speaker, world):
+    from typing import Literal
+
+    import torch
+
+    from workbench.edits.base import PlaceEdit
+    from workbench.edits.firing import Firing
+    from workbench.registries import Edits
+
+    text = (EXAMPLES.parent / "CONTRIBUTING.md").read_text()
+    (block,) = re.findall(r"```py\n(.*?)```", text, re.DOTALL)
+    scope = {"EDITS": Edits("edit", "edits", {}), "PlaceEdit": PlaceEdit, "Firing": Firing}
+    scope |= {"Literal": Literal, "torch": torch, "Tensor": torch.Tensor, "__name__": "noisy"}
+    exec(block, scope)
+    model, batch = speaker("looped"), world.batch("test_id", 4)
+    place = "blocks.0.hook_attn_out"
+    edit = scope["Noise"](place=place, size=0.5, loops=[0])
+    _, clean = model.run_with_cache(**batch.inputs)
+    with model.hooks(edit.hooks(model, batch)):
+        _, noisy = model.run_with_cache(**batch.inputs)
+    added = noisy[place][0] - clean[place][0]
+    torch.testing.assert_close(added, added[:1, :1].expand_as(added), atol=1e-5, rtol=0)
+    assert added.abs().max() > 0.1
+
+
 @pytest.mark.parametrize("name", LINES)
 def test_an_example_imports_public_names_alone(name):
     tree = ast.parse((EXAMPLES / name).read_text())

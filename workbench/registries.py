@@ -54,6 +54,35 @@ class Families(Registry[type["LatentModel"]]):
         return made
 
 
+class Edits(Registry[type["Edit"]]):
+    """Edit classes by what they do."""
+
+    def register(self, name: str, example: Any = None) -> Callable[[Any], Any]:
+        """Return a decorator that adds an edit class.
+
+        Args:
+            name: The value of the field `do`.
+            example: Fields of an edit of a two-layer model of width 16, for the conformance tests.
+
+        Raises:
+            ConfigError: The class has another `do`, or the example is missing or invalid.
+        """
+
+        def add(edit: Any) -> Any:
+            from workbench.settings.config import ConfigError, parse
+
+            do = edit.model_fields.get("do")
+            if do is None or do.default != name:
+                field = f"do: Literal[{name!r}] = {name!r}"
+                raise ConfigError(f"edit {name}: give its class the field {field}")
+            if example is None:
+                raise ConfigError(f"edit {name}: register it with an example, a dict of its fields")
+            parse(edit, {"do": name} | example, f"the example of the edit {name!r}")
+            return super(Edits, self).register(name, example)(edit)
+
+        return add
+
+
 def _homes(package: str, **modules: str) -> dict[str, str]:
     """Map each registered name to the module that registers it."""
     return {
@@ -80,7 +109,7 @@ TASKS: "Registry[type[Task]]" = Registry(
     )
     | _homes("workbench.tasks.worded", prosqa="prosqa", gsm8k="gsm8k", hotpotqa="hotpotqa"),
 )
-EDITS: "Registry[type[Edit]]" = Registry(
+EDITS = Edits(
     "edit",
     "edits",
     _homes(

@@ -141,9 +141,12 @@ class Analysed:
         """Write NAME.csv, NAME.html and NAME.json, and return their paths."""
         if is_file(folder):
             raise FileError(f"--out {folder} is a file; the results go into a folder")
+        texts = {  # all of them first, so that an error leaves the files of an earlier result alone
+            "csv": self.result.to_frame().to_csv(index=False),
+            "html": page(self.figure()),
+            "json": json.dumps(self.to_plain(), allow_nan=False),
+        }
         make_folder(folder)
-        paths = [folder / f"{self.name}.{end}" for end in ("csv", "html", "json")]
-        write_text(paths[0], self.result.to_frame().to_csv(index=False))
-        write_text(paths[1], page(self.figure()))
-        write_text(paths[2], json.dumps(self.to_plain(), allow_nan=False))
-        return paths
+        for end, text in texts.items():
+            write_text(folder / f"{self.name}.{end}", text)
+        return [folder / f"{self.name}.{end}" for end in texts]

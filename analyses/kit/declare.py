@@ -53,7 +53,7 @@ class Declared:
 
 
 def analysis(
-    *, given: tuple[str, ...] = (), on: On = "hardest", example: Example | None = None
+    *, given: str | tuple[str, ...] = (), on: On = "hardest", example: Example | None = None
 ) -> Callable[[Function], Function]:
     """Register a function as an analysis, under its own name.
 
@@ -71,7 +71,8 @@ def analysis(
 
     def declare(function: Function) -> Function:
         name = function.__name__
-        declared = _declared(name, function, given, on)
+        names = (given,) if isinstance(given, str) else given
+        declared = _declared(name, function, names, on)
         function.__declared__ = declared  # type: ignore[attr-defined]
         added: Function = ANALYSES.register(name, example or Example())(function)
         return added
@@ -99,7 +100,10 @@ def _declared(
     parameters = signature(function).parameters.values()
     untyped = [p.name for p in parameters if p.annotation is Parameter.empty]
     if untyped:
-        raise ConfigError(f"analysis {name}: give {untyped[0]!r} a type, such as {untyped[0]}: int")
+        such_as = {"model": "CanLoop", "batch": "Batch", "run": "Run"}.get(untyped[0], "int")
+        raise ConfigError(
+            f"analysis {name}: give {untyped[0]!r} a type, such as {untyped[0]}: {such_as}"
+        )
     keywords = {p.name: p.annotation for p in parameters if p.kind is Parameter.KEYWORD_ONLY}
     for wanted in given:
         if wanted not in GIVEN:

@@ -78,10 +78,11 @@ def subtitled(figure: go.Figure, text: str) -> go.Figure:
     figure.update_layout(title_subtitle={"text": written, "font": {"size": 11, "color": "#777777"}})
     more = SUBTITLE_ROW * (len(lines) - 1)
     if more:  # grow the top margin, so that the axes keep their height
-        height = figure.layout.height + more
+        layout = figure.layout  # plotly's own sizes where the figure sets none
+        height = (layout.height or 450) + more
         figure.update_layout(
             height=height,
-            margin_t=figure.layout.margin.t + more,
+            margin_t=(layout.margin.t or 100) + more,
             title_y=1 - 20 / height,
             legend_y=FOOT / height,
         )

@@ -23,6 +23,30 @@ def test_a_parameter_without_a_type_is_refused():
         analysis()(untyped)
 
 
+def test_a_model_without_a_type_is_refused_with_one_that_would_do():
+    from analyses import analysis
+
+    def untyped(model, batch: Batch):
+        return None
+
+    with pytest.raises(ConfigError, match="give 'model' a type, such as model: CanLoop"):
+        analysis()(untyped)
+
+
+def test_one_name_may_stand_without_a_tuple():
+    from analyses import ANALYSES, analysis
+    from analyses.kit.declare import declared
+
+    @analysis(given="n_loops")
+    def lens(model: CanLoop, batch: Batch, *, n_loops: int | None = None):
+        return None
+
+    try:
+        assert declared("lens").given == ("n_loops",)
+    finally:
+        del ANALYSES._things["lens"]
+
+
 def test_what_nothing_gives_is_refused():
     from analyses import analysis
 

@@ -112,3 +112,36 @@ def test_loops_have_two_names_and_one_number(make_run):
     assert evaluate(run, n=4, loops=3) == evaluate(run, n=4, n_loops=3)
     with pytest.raises(ValueError, match="loops=2 and n_loops=3 are two names of one number"):
         analyse("answers", run, n=4, loops=2, n_loops=3)
+
+
+def test_a_result_that_cannot_be_drawn_leaves_the_files_of_an_earlier_one(
+    make_run, tmp_path, monkeypatch
+):
+    def fail(result):
+        raise KeyError("no figure")
+
+    before = {
+        p: p.read_bytes() for p in analyse("answers", make_run("looped"), n=4).write(tmp_path)
+    }
+    other = analyse("answers", make_run("looped"), n=5)
+    monkeypatch.setattr(type(other.result), "figure", fail)
+    with pytest.raises(KeyError, match="no figure"):
+        other.write(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_what_is_no_result_is_refused(make_run):
+    from analyses import ANALYSES, analysis
+    from workbench.capabilities import CanLoop
+    from workbench.settings.config import ConfigError
+    from workbench.tasks.batch import Batch
+
+    @analysis()
+    def bare(model: CanLoop, batch: Batch):
+        return 3
+
+    try:
+        with pytest.raises(ConfigError, match="bare returned an object of class int, which is not"):
+            analyse("bare", make_run("looped"), n=4)
+    finally:
+        del ANALYSES._things["bare"]

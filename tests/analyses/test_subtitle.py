@@ -27,3 +27,11 @@ def test_a_short_line_changes_nothing():
     figure = subtitled(styled(go.Figure(), "title"), "a-run · final weights")
     assert figure.layout.title.subtitle.text == "a-run · final weights"
     assert figure.layout.height == plain.layout.height
+
+
+def test_a_figure_without_a_height_of_its_own_takes_a_long_subtitle():
+    import plotly.express as px
+
+    figure = subtitled(px.line(x=[0, 1], y=[0, 1]), " · ".join(["a long part of it"] * 20))
+    assert figure.layout.title.subtitle.text.count("<br>") > 0
+    assert figure.layout.height > 450 and figure.layout.margin.t > 100

@@ -350,3 +350,10 @@ def test_an_upload_that_is_no_run_gets_a_sentence_and_leaves_nothing(open_page, 
     assert not page.exception
     assert any("x cannot be unpacked" in sentence for sentence in sentences(page))
     assert sorted(page_folder.rglob("*")) == before
+
+
+def test_the_page_defines_the_words_that_are_coined_here(open_page):
+    page = open_page()
+    (glossary,) = [box for box in page.sidebar.expander if box.label == "Glossary"]
+    text = glossary.markdown[0].value
+    assert all(f"**{word}**: " in text for word in ("loop", "thought", "place"))

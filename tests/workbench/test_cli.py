@@ -313,7 +313,9 @@ def test_a_reader_that_has_seen_enough_is_no_error():
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         run.stdout.close()
         complaint = run.stderr.read()
-    assert (run.returncode, complaint) == (0, "")
+    moment = "workbench recipes: reading the recipes …\n"  # where that takes longer than a moment
+    assert run.returncode == 0
+    assert complaint in ("", moment)
 
 
 def test_data_of_a_run_are_in_the_words_that_it_knows(say):

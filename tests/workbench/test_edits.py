@@ -426,7 +426,7 @@ def test_an_unknown_field_is_answered_with_the_nearest():
 
 
 def test_a_missing_field_is_named():
-    assert refusal({"do": "scale", "place": ATTN}) == "edit 0: factor: Field required"
+    assert refusal({"do": "scale", "place": ATTN}) == "edit 0 (scale) lacks the field 'factor'"
 
 
 @pytest.mark.parametrize("data", [{"do": "zero"}, "zero", None])

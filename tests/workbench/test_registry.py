@@ -104,7 +104,9 @@ def test_a_plugin_that_fails_is_refused_in_a_sentence(tmp_path, text, message):
     if text:
         path.write_text(text)
     for _ in range(2):  # it is not taken for loaded
-        with pytest.raises(ConfigError, match=f"plugin .*broken_plugin.py: {message}"):
+        with pytest.raises(
+            ConfigError, match=rf"plugin .*broken_plugin.py( \(line 1\))?: {message}"
+        ):
             plug(str(path))
     assert "broken_plugin" not in sys.modules
 
@@ -140,3 +142,32 @@ def test_a_family_of_somebody_elses_is_trained_and_asked_from_the_command_line(t
     assert without.returncode == 1 and "no family 'halved'; there is" in without.stderr
     by_variable = run("evaluate", "run", cwd=tmp_path, WORKBENCH_PLUGINS="halving.py")
     assert "run on test_id" in by_variable.stdout, by_variable.stderr
+
+
+def registered(**fields):
+    """Register an edit class with these fields, as an example has them."""
+    from workbench.edits.base import PlaceEdit
+    from workbench.registries import Edits
+
+    example = fields.pop("example", None)
+    body = {"__annotations__": {"do": str}, "__module__": __name__, "do": "fade"} | fields
+    Edits("edit", "edits", {}).register("fade", example)(type("Fade", (PlaceEdit,), body))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "edit fade: register it with an example, a dict of its fields"),
+        ({"do": "other", "example": {}}, "edit fade: give its class the field do: Literal"),
+        ({"example": {}}, "the example of the edit 'fade' lacks the field 'place'"),
+        ({"example": {"plac": "x"}}, "the example of the edit 'fade' has no field 'plac'"),
+    ],
+)
+def test_an_edit_without_a_valid_example_is_refused(fields, message):
+    with pytest.raises(ConfigError, match=message):
+        registered(**fields)
+
+
+def test_a_folder_is_no_plugin(tmp_path):
+    with pytest.raises(ConfigError, match="is a folder; name a Python file or a module"):
+        plug(str(tmp_path))

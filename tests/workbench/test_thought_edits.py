@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from workbench.edits import EDITS as REGISTERED
 from workbench.edits import edit_hooks, parse_edits
 from workbench.settings.config import ConfigError
 from workbench.tasks.batch import Batch
@@ -17,6 +18,7 @@ ATTN, Z = "blocks.0.hook_attn_out", "blocks.1.attn.hook_z"
 PATTERN, SCORES = "blocks.0.attn.hook_pattern", "blocks.0.attn.hook_attn_scores"
 SEQUENCE = [ATTN, Z, PATTERN, SCORES, "blocks.0.mlp.hook_post", "hook_embed"]
 SEQUENCE += ["blocks.1.hook_resid_post", "blocks.0.attn.hook_k", "ln_final.hook_normalized"]
+OURS = REGISTERED.homes  # whose edits are listed here one by one; those of plugins follow
 ROWS = [  # three thoughts together, one, none, two apart
     [1, 2, T, T, T, 3, 4],
     [5, 6, 7, T, 8],
@@ -50,6 +52,7 @@ EDITS = [
     {"do": "patch", "place": THOUGHT, "from_row": "other", "loops": [0, 1]},
     {"do": "mix", "alpha": 0.25},
 ]
+EDITS += [{"do": name} | REGISTERED.example(name) for name in REGISTERED if name not in OURS]
 
 
 def name_of(edit):

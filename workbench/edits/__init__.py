@@ -27,8 +27,6 @@ How an edit gets from JSON to its effect:
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
 from workbench.capabilities import CanRecord
 from workbench.edits.base import CompiledHooks, Edit
 from workbench.edits.between import Realign, Skip
@@ -38,7 +36,7 @@ from workbench.edits.patch import Patch
 from workbench.edits.touch import Watch
 from workbench.edits.values import Add, Clamp, Freeze, Mean, Scale, Zero
 from workbench.registries import EDITS
-from workbench.settings.config import ConfigError, nearest
+from workbench.settings.config import ConfigError, nearest, parse
 from workbench.tasks.batch import Batch
 
 __all__ = [
@@ -80,19 +78,7 @@ def _parsed(number: int, item: Any) -> Edit:
     do = item.get("do") if isinstance(item, dict) else None
     if do not in EDITS:
         raise ConfigError(f"edit {number} does {do!r}; {nearest(str(do), EDITS)}")
-    kind = EDITS[str(do)]
-    for field in item:
-        if field not in kind.model_fields:
-            near = nearest(str(field), kind.model_fields)
-            raise ConfigError(f"edit {number} ({do}) has no field {field!r}; {near}")
-    try:
-        return kind.model_validate(item)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        path = ".".join(map(str, problem["loc"]))
-        message = problem["msg"].removeprefix("Value error, ")
-        parts = [f"edit {number}", path, message]
-        raise ConfigError(": ".join(part for part in parts if part)) from None
+    return parse(EDITS[str(do)], item, f"edit {number} ({do})")
 
 
 def edit_hooks(edits: Sequence[Edit], model: CanRecord, batch: Batch) -> CompiledHooks:

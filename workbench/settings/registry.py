@@ -17,6 +17,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any, Generic, TypeVar
 
 from workbench.settings.config import ConfigError, nearest
@@ -39,6 +40,8 @@ def plug(module: str) -> None:
     if module in _plugged:
         return
     path = Path(module)
+    if path.is_dir() and os.sep in module:
+        raise ConfigError(f"plugin {module} is a folder; name a Python file or a module")
     is_path = path.suffix == ".py"
     _plugged[module] = path.stem if is_path else module
     try:
@@ -48,7 +51,14 @@ def plug(module: str) -> None:
             import_module(module)
     except Exception as error:
         del _plugged[module]
-        raise ConfigError(f"plugin {module}: {type(error).__name__}: {error}") from error
+        line = "".join(f" (line {n})" for n in _last_line(error, path))
+        raise ConfigError(f"plugin {module}{line}: {type(error).__name__}: {error}") from error
+
+
+def _last_line(error: Exception, path: Path) -> list[int]:
+    """Return the last line of a file in a traceback, if the file is in it."""
+    frames = [f for f in extract_tb(error.__traceback__) if Path(f.filename).name == path.name]
+    return [frame.lineno for frame in frames[-1:] if frame.lineno is not None]
 
 
 def plugged() -> set[str]:

@@ -78,7 +78,9 @@ def test_a_loop_that_a_place_between_loops_has_not_is_an_error(speaker, batch):
 
 @pytest.mark.parametrize("field", ["loops", "positions"])
 def test_an_empty_list_is_refused(field):
-    with pytest.raises(ConfigError, match=f"edit 1: {field} is empty, so that nothing is edited"):
+    with pytest.raises(
+        ConfigError, match=rf"edit 1 \(\w+\): {field} is empty, so that nothing is edited"
+    ):
         parse_edits([{"do": "zero", "place": ATTN}, {"do": "zero", "place": ATTN, field: []}])
 
 
