@@ -152,8 +152,8 @@ def reached_set(
     """
     if not isinstance(batch, GraphBatch) or model.cfg.readout != "node_pair":
         raise ValueError(
-            f"reached sets are of graphs whose nodes the readout is asked about; this model reads "
-            f"{model.cfg.perception!r} and answers by {model.cfg.readout!r}"
+            "reached sets need graphs and a readout of a pair of nodes; this model has perception "
+            f"{model.cfg.perception!r} and readout {model.cfg.readout!r}"
         )
     others, rows = _fit_and_test(batch, trained, n_fit, model)
     fitting, tested = _states(model.twin(), others, n_loops), _states(model, rows, n_loops)

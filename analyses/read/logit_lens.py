@@ -128,7 +128,7 @@ class LogitLens(Result):
         figure.update_yaxes(tickvals=list(range(len(self.rows))), ticktext=self.rows)
         figure.update_yaxes(autorange="reversed")
         self._frame_known(figure, len(words))
-        title = f"What each loop says: {literal(' '.join(words))}"
+        title = f"What each loop predicts: {literal(' '.join(words))}"
         return styled(figure, title, height=200 + 74 * len(self.rows))
 
     def _hover(self, row: int, pos: int) -> str:

@@ -49,7 +49,7 @@ def without(chosen: Chosen, asked: dict[str, Any]) -> str | None:
     if layout.n_fillers if asked["thoughts"] is None else asked["thoughts"]:
         return None
     return (
-        f"{chosen.name} is asked without thoughts. Choose a number above 0 to see what they would "
+        f"{chosen.name} runs without thoughts. Choose a number above 0 to see what they would "
         "hold; what it answers then is not what it was trained for."
     )
 

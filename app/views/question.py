@@ -41,7 +41,9 @@ def in_words(chosen: session.Chosen, facts: dict[str, Any], asked: dict[str, Any
     true = {"Bridge": ", ".join(facts["bridges"]) or "none", "True answer": facts["answer"]}
     verdict = "right" if said == facts["answer"] else "wrong"
     tiles(
-        {"Question": facts["question"]} | true | {f"Model says, {verdict}": f"{said} ({share:.2f})"}
+        {"Question": facts["question"]}
+        | true
+        | {f"Model's answer, {verdict}": f"{said} ({share:.2f})"}
     )
     wide = st.columns(2) if len(runs) == 1 else [st.container(), st.container()]
     with wide[0]:
@@ -62,7 +64,7 @@ def by_yes_or_no(chosen: session.Chosen, facts: dict[str, Any], asked: dict[str,
     said, share = found.result.said[-1]
     verdict = "right" if said == facts["answer"] else "wrong"
     st.markdown(f"**{literal(facts['question'])}**")
-    tiles({"True answer": facts["answer"], f"Model says, {verdict}": f"{said} ({share:.2f})"})
+    tiles({"True answer": facts["answer"], f"Model's answer, {verdict}": f"{said} ({share:.2f})"})
     st.caption("The run answers one of two: without a vocabulary no lens can decode its states.")
     show(found, chosen, "answers")
     present("gate_maps", chosen, "gates", **asked)

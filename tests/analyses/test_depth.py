@@ -345,7 +345,7 @@ def test_reached_sets_ask_the_readout_of_every_node(walker):
 def test_reached_sets_are_of_graphs_only(speaker, world):
     from analyses import reached_set
 
-    with pytest.raises(ValueError, match="reached sets are of graphs"):
+    with pytest.raises(ValueError, match="reached sets need graphs"):
         reached_set(speaker("looped"), world.batch("test_ood", 4))
 
 

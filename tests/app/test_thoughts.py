@@ -110,7 +110,7 @@ def test_another_number_of_thoughts_is_marked_in_the_lines(open_thoughts):
     assert all("thoughts=3" in block for block in lines(page))
     page.select_slider(key="thoughts").set_value("0").run()
     assert not page.exception
-    assert "is asked without thoughts" in sentences(page)[0]
+    assert "runs without thoughts" in sentences(page)[0]
     page.select_slider(key="thoughts").set_value("2").run()
     assert all("thoughts=" not in block for block in lines(page))
 

@@ -346,13 +346,14 @@ def test_a_place_between_passes_has_no_positions(model, batch, edit):
 
 @pytest.mark.parametrize("loops", [[4], [-1], [0, 9]])
 def test_a_pass_that_is_not_run_is_an_error(model, batch, loops):
-    with pytest.raises(ConfigError, match=r"asks for pass .* there are 4 passes, numbered 0 to 3"):
+    with pytest.raises(ConfigError, match=r"names pass .* there are 4 passes, numbered 0 to 3"):
         run(model, batch, {"do": "zero", "place": ATTN, "loops": loops})
 
 
 @pytest.mark.parametrize("loops", [[3], [-1], [0, 9]])
 def test_a_thought_that_is_not_thought_is_an_error(model, batch, loops):
-    with pytest.raises(ConfigError, match=r"for thought .* there are 3 thoughts, numbered 0 to 2"):
+    sentence = "names thought .* there are 3 thoughts, numbered 0 to 2"
+    with pytest.raises(ConfigError, match=sentence):
         run(model, batch, {"do": "zero", "place": THOUGHT, "loops": loops})
 
 

@@ -26,7 +26,7 @@ class Reorder(Edit):
     @model_validator(mode="after")
     def _check_everywhere(self) -> "Reorder":
         if self.positions is not None:
-            raise ValueError("a loop is told its number at all positions; leave positions out")
+            raise ValueError("the loop embedding is the same at all positions; leave positions out")
         return self
 
     @abstractmethod

@@ -83,12 +83,12 @@ class Touch:
         if missing:
             ran = f"numbered 0 to {self.n_loops - 1}" if self.n_loops else "and its place has none"
             raise ConfigError(
-                f"{name} asks for {self.unit} {_listed(missing)}, which no row has; there are "
+                f"{name} names {self.unit} {_listed(missing)}, which no row has; there are "
                 f"{self.n_loops} {_plural(self.unit)}, {ran}"
             )
         positions = self.edit.positions
         if isinstance(positions, list) and (absent := sorted({*positions} - self.named)):
-            raise ConfigError(f"{name} asks for position {_listed(absent)}, which no row has")
+            raise ConfigError(f"{name} names position {_listed(absent)}, which no row has")
         if not self.rows:
             where = f": no row has a position {positions!r}" if isinstance(positions, str) else ""
             raise ConfigError(f"{name} touches nothing{where}")

@@ -259,5 +259,5 @@ def _refuse(config: "PretrainedConfig", lacking: Mapping[str, bool]) -> None:
     wanted = [what for what, asked in lacking.items() if asked]
     if wanted:
         raise PretrainedError(
-            f"this {config.model_type} asks for {' and '.join(wanted)}, which our models lack"
+            f"this {config.model_type} requires {' and '.join(wanted)}, which our models lack"
         )

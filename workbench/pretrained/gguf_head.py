@@ -108,7 +108,7 @@ class GgufHead:
         ]
         if foreign:
             raise PretrainedError(
-                f"{self.path} asks for {listed(foreign)}, which would be lost on the way"
+                f"{self.path} requires {listed(foreign)}, which would be lost on the way"
             )
         self._refine_rope(config)
 
@@ -124,7 +124,7 @@ class GgufHead:
         }
         if len(set(widths.values())) > 1:
             said = ", ".join(f"{name}={width}" for name, width in widths.items())
-            raise PretrainedError(f"{self.path} asks for heads of several widths ({said})")
+            raise PretrainedError(f"{self.path} requires heads of several widths ({said})")
         if not widths:
             return
         width = next(iter(widths.values()))
@@ -132,7 +132,7 @@ class GgufHead:
             config.head_dim = width
         elif width * config.num_attention_heads != config.hidden_size:
             raise PretrainedError(
-                f"{self.path} asks for heads of width {width}; {config.num_attention_heads} of "
+                f"{self.path} requires heads of width {width}; {config.num_attention_heads} of "
                 f"them do not make {config.hidden_size}"
             )
 

@@ -66,13 +66,13 @@ def test_touched_is_summed_over_batches(speaker, batch):
 
 @pytest.mark.parametrize("edit", [{"loops": [0, 9]}, {"loops": [9]}, {"loops": [-1]}])
 def test_every_loop_named_must_come(speaker, batch, edit):
-    with pytest.raises(ConfigError, match=r"edit 0 \(zero at .*\) asks for loop .* 3 loops"):
+    with pytest.raises(ConfigError, match=r"edit 0 \(zero at .*\) names loop .* 3 loops"):
         touched(speaker(), batch, {"do": "zero", "place": ATTN} | edit, n_loops=3)
 
 
 def test_a_loop_that_a_place_between_loops_has_not_is_an_error(speaker, batch):
     edit = {"do": "zero", "place": "recurrence.hook_decoded", "loops": [0, 2]}
-    with pytest.raises(ConfigError, match=r"asks for loop 2, .* 2 loops, numbered 0 to 1"):
+    with pytest.raises(ConfigError, match=r"names loop 2, .* 2 loops, numbered 0 to 1"):
         touched(speaker(), batch, edit, n_loops=3)
 
 
@@ -97,7 +97,7 @@ def test_a_position_that_every_row_is_too_short_for_is_an_error(thinker):
     model = thinker("coconut")
     rows = laid_out([[1, 2, 10, 3], [4, 10, 5]], spare=3)
     edit = {"do": "zero", "place": ATTN, "positions": [1, 5]}
-    with pytest.raises(ConfigError, match="asks for position 5, which no row has"):
+    with pytest.raises(ConfigError, match="names position 5, which no row has"):
         touched(model, rows, edit)
     found = touched(model, rows, {"do": "zero", "place": ATTN, "positions": [3]})
     assert found == [{"rows": 1, "loops": [1], "positions": [3]}]
@@ -125,6 +125,6 @@ def test_thoughts_and_passes_are_counted(thinker):
 def test_hooks_of_one_batch_are_judged_when_they_are_taken_away(speaker, batch):
     model = speaker()
     hooks = edit_hooks(parse_edits([{"do": "zero", "place": ATTN, "loops": [0, 9]}]), model, batch)
-    with pytest.raises(ConfigError, match="asks for loop 9"), model.hooks(hooks):
+    with pytest.raises(ConfigError, match="names loop 9"), model.hooks(hooks):
         model(**batch.inputs)
     assert not any(point._forward_hooks for point in model.hook_points())

@@ -185,7 +185,7 @@ def test_a_broken_config_is_named(tmp_path):
 )
 def test_what_our_models_lack_is_named(save_twin, architecture, changes, what):
     _, folder = save_twin(architecture, **changes)
-    wanted = f"this {architecture} asks for {what}, which our models lack"
+    wanted = f"this {architecture} requires {what}, which our models lack"
     assert refusal(folder) == wanted
 
 
@@ -307,10 +307,10 @@ def test_rotary_factors_in_a_gguf_file_are_those_of_llama_3(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"llama.rope.scaling.factor": 4.0}, "asks for llama.rope.scaling.factor=4.0"),
-        ({"llama.rope.scaling.type": "yarn"}, "asks for llama.rope.scaling.type='yarn'"),
-        ({"llama.attention.sliding_window": 32}, "asks for llama.attention.sliding_window=32"),
-        ({"llama.something_new": 1}, "asks for llama.something_new=1"),
+        ({"llama.rope.scaling.factor": 4.0}, "requires llama.rope.scaling.factor=4.0"),
+        ({"llama.rope.scaling.type": "yarn"}, "requires llama.rope.scaling.type='yarn'"),
+        ({"llama.attention.sliding_window": 32}, "requires llama.attention.sliding_window=32"),
+        ({"llama.something_new": 1}, "requires llama.something_new=1"),
         ({"llama.rope.dimension_count": 2, "llama.attention.key_length": 4}, "of several widths"),
         ({"split.count": 3}, "one of 3 parts of a model"),
     ],

@@ -59,7 +59,7 @@ class Continuation:
         longest = int((self.length + real.sum(1)).max())
         if longest > self.model.cfg.n_ctx:
             raise ValueError(
-                f"a prompt and what is said to it are {longest} tokens; the model's n_ctx is "
+                f"a prompt and its continuation are {longest} tokens; the model's n_ctx is "
                 f"{self.model.cfg.n_ctx}"
             )
         if self._thinking is None:

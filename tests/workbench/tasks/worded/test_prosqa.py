@@ -113,7 +113,7 @@ FIRST = ROWS[0]  # Is Tom a lempus or scrompus? Tom is a lempus.
         ({"target": "16"}, "target should be a whole number; it is '16'"),
         ({"target": True}, "target should be a whole number; it is True"),
         ({"answer": "Tom is a terpus."}, "answer 'Tom is a terpus.' is neither scrompus nor|nor"),
-        ({"answer": "Tom is a scrompus."}, "the answer says scrompus, the target is lempus"),
+        ({"answer": "Tom is a scrompus."}, "the answer is scrompus, but the target is lempus"),
         ({"answer": ""}, "answer is empty"),
         ({"answer": "."}, "is neither lempus nor scrompus"),
         ({"steps": []}, "steps is empty"),

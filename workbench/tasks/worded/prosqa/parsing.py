@@ -192,7 +192,7 @@ def _check_answer(graph: Graph, answer: str, where: str) -> None:
         raise ProblemError(f"{where}: the answer {answer!r} is neither {one} nor {other}")
     if concept != graph.names[graph.target]:
         raise ProblemError(
-            f"{where}: the answer says {concept}, the target is {graph.names[graph.target]}"
+            f"{where}: the answer is {concept}, but the target is {graph.names[graph.target]}"
         )
 
 
