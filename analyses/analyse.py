@@ -144,7 +144,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowsOfCall:
     """The rows that an analysis runs on, and where they come from."""
 
     task: Task
@@ -153,7 +153,7 @@ class Rows:
     """The split or splits; None for a typed question."""
 
     @classmethod
-    def drawn(cls, asked: Call, model: CanRecord) -> "Rows":
+    def drawn(cls, asked: Call, model: CanRecord) -> "RowsOfCall":
         """Draw the rows that the call specifies."""
         run = asked.run
         task = model.kind.asked(run.task, asked.loops, asked.thoughts)
@@ -188,7 +188,7 @@ class Rows:
 def _of_rows(asked: Call, model: CanRecord) -> Analysed:
     """Run an analysis of a model on the rows that the call specifies."""
     _check_model(asked, model)
-    rows = Rows.drawn(asked, model)
+    rows = RowsOfCall.drawn(asked, model)
     if asked.made and not isinstance(rows.batches, Batch):
         raise ConfigError(f"edits are of one batch; name a --split for {asked.name}")
     watch = Watch(asked.made)
@@ -256,7 +256,7 @@ def _result(call: Call, *what: Any, **given: Any) -> Result:
     return found
 
 
-def _problems(asked: Call, rows: Rows) -> Sequence[Any]:
+def _problems(asked: Call, rows: RowsOfCall) -> Sequence[Any]:
     """Return the rows' problems in words if the task's answers are generated, else nothing."""
     if not rows.task.kind.in_passes:
         return ()
@@ -267,7 +267,7 @@ def _problems(asked: Call, rows: Rows) -> Sequence[Any]:
     return [known[number] for number in worded_batch(rows.first).number.tolist()]
 
 
-GIVE: dict[str, Callable[[Call, Rows], Any]] = {
+GIVE: dict[str, Callable[[Call, RowsOfCall], Any]] = {
     "n_loops": lambda asked, rows: asked.loops,
     "trained": lambda asked, rows: Trained.of(asked.run, rows.split),
     "bridge_words": lambda asked, rows: asked.run.task.bridge_words,
@@ -286,7 +286,7 @@ def _check_model(asked: Call, model: CanRecord) -> None:
     """
     needs = asked.analysis.needs
     if not has(model, needs):
-        fitting = [n for n in ANALYSES if fits(declared(n), model)]
+        fitting = [n for n in ANALYSES if can_run(declared(n), model)]
         raise ConfigError(
             f"{asked.name} needs {NEEDED.get(needs, needs.__name__)}, which family "
             f"{model.cfg.family} does not have; these analyses run: {', '.join(fitting)}"
@@ -294,7 +294,7 @@ def _check_model(asked: Call, model: CanRecord) -> None:
     model.kind.check_number(model, asked.loops, asked.thoughts)
 
 
-def fits(analysis: Declared, model: object) -> bool:
+def can_run(analysis: Declared, model: object) -> bool:
     """Return whether an analysis takes models and this model has the capability it needs."""
     return analysis.on != "run" and has(model, analysis.needs)
 

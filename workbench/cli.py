@@ -1,7 +1,4 @@
-"""The `workbench` command.
-
-`app` sits above this package in the layering, so it is imported by name.
-"""
+"""The `workbench` command: `app` lies above this package, so it is looked up by name."""
 
 import sys
 from importlib import import_module

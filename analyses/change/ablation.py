@@ -17,7 +17,7 @@ from analyses.kit.declare import Example, analysis
 from analyses.kit.paired import difference, holm, probabilities
 from analyses.kit.result import Result
 from analyses.read.thought_answers import (
-    Hooks,
+    HooksOfRows,
     mean_row,
     of_another_row,
     put_thoughts,
@@ -47,7 +47,7 @@ class Condition:
 
     group: str
     name: str
-    hooks: Hooks
+    hooks: HooksOfRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,7 @@ def ablation(
     values = thought_states(model, batch, [THOUGHT])[THOUGHT]
     conditions = list(_conditions(model, values, SHARES[shut]))
 
-    def right(hooks: Hooks) -> Tensor:
+    def right(hooks: HooksOfRows) -> Tensor:
         said = said_under(model, task, batch, hooks)
         scores = [task.score(p, answer) for p, answer in zip(problems, said, strict=True)]
         return torch.tensor([score.right for score in scores])
@@ -231,7 +231,7 @@ def _thoughts(n: int) -> str:
     return "1 thought" if n == 1 else f"{n} thoughts"
 
 
-def _shut(gates: "list[str] | tuple[str, ...]", share: float, thoughts: range) -> Hooks:
+def _shut(gates: "list[str] | tuple[str, ...]", share: float, thoughts: range) -> HooksOfRows:
     """Build hooks that set some gates to one small share in all channels at some thoughts."""
 
     def hooks(rows: slice) -> list[tuple[str, HookFn | AtLoop]]:
@@ -243,7 +243,7 @@ def _shut(gates: "list[str] | tuple[str, ...]", share: float, thoughts: range) -
     return hooks
 
 
-def _held(k: int) -> Hooks:
+def _held(k: int) -> HooksOfRows:
     """Build hooks that keep the stream as it is after k thoughts."""
 
     def hooks(rows: slice) -> list[tuple[str, HookFn | AtLoop]]:

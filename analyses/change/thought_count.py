@@ -15,7 +15,7 @@ from torch import Tensor
 from analyses.kit.declare import Example, analysis
 from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
-from analyses.read.thought_answers import Hooks, mean_row, put_thoughts, said_under, unchanged
+from analyses.read.thought_answers import HooksOfRows, mean_row, put_thoughts, said_under, unchanged
 from analyses.read.thought_states import THOUGHT, thought_states
 from workbench.capabilities import CanThink
 from workbench.tasks.worded.problem import Problem
@@ -191,7 +191,7 @@ def _kinds(
     task: WordedTask,
     rows: WordedBatch,
     problems: list[Problem],
-    hooks: Hooks,
+    hooks: HooksOfRows,
 ) -> Int[Tensor, " question"]:
     """Generate an answer to each question and return its kind."""
     said = said_under(model, task, rows, hooks)

@@ -11,11 +11,11 @@ POINTS = 13  # points that make up a bent edge
 RADIUS = 15  # of a node, in pixels
 SWEEPS = 3
 
-Edges = Bool[np.ndarray, "node node"]
+EdgeLines = Bool[np.ndarray, "node node"]
 Coordinates = Float[np.ndarray, "node 2"]
 
 
-def layers(edges: Edges, distance: Int[np.ndarray, " node"], target: int) -> list[list[int]]:
+def layers(edges: EdgeLines, distance: Int[np.ndarray, " node"], target: int) -> list[list[int]]:
     """Return the nodes by column: one for each distance from the source, then unreachable nodes.
 
     Unreachable nodes are grouped by the number of edges from them to the target: first those that
@@ -28,7 +28,7 @@ def layers(edges: Edges, distance: Int[np.ndarray, " node"], target: int) -> lis
     return reached + [np.flatnonzero(lost & (before == step)).tolist() for step in steps]
 
 
-def places(edges: Edges, columns: Sequence[Sequence[int]]) -> Coordinates:
+def places(edges: EdgeLines, columns: Sequence[Sequence[int]]) -> Coordinates:
     """Return node coordinates: columns from left to right, nodes near their neighbours' middle."""
     joined = edges | edges.T
     at = np.zeros((len(edges), 2))
@@ -53,7 +53,7 @@ def places(edges: Edges, columns: Sequence[Sequence[int]]) -> Coordinates:
 def add_edges(
     figure: go.Figure,
     at: Coordinates,
-    edges: Edges,
+    edges: EdgeLines,
     weight: Float[np.ndarray, "node node"] | None,
     names: Sequence[str],
     **panel: int,
@@ -83,7 +83,7 @@ def add_edges(
         )
 
 
-def _edges_to(edges: Edges, target: int) -> Int[np.ndarray, " node"]:
+def _edges_to(edges: EdgeLines, target: int) -> Int[np.ndarray, " node"]:
     """Count the edges on the shortest path from each node to the target; −1 if there is none."""
     steps = np.full(len(edges), -1)
     steps[target] = 0

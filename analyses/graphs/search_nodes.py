@@ -19,7 +19,7 @@ NONE = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Nodes:
+class SearchNodes:
     """Kinds and positions of nodes, with each graph padded to the size of the largest."""
 
     kind: Int[Tensor, "thought question node"]
@@ -60,7 +60,7 @@ class Nodes:
         return {"adjacency": self.adjacency, "distance": self.distance[0, :n], "right": right}
 
 
-def nodes_of(graphs: Sequence[Graph], depths: Sequence[int]) -> Nodes:
+def nodes_of(graphs: Sequence[Graph], depths: Sequence[int]) -> SearchNodes:
     """Find the kind, height and distance of all nodes.
 
     Args:
@@ -84,7 +84,9 @@ def nodes_of(graphs: Sequence[Graph], depths: Sequence[int]) -> Nodes:
     adjacency = torch.zeros(n, n, dtype=torch.bool)
     for a, b in graphs[0].edges:
         adjacency[a, b] = True
-    return Nodes(kind, distance == wanted[..., None], wanted <= hops, height, distance, adjacency)
+    return SearchNodes(
+        kind, distance == wanted[..., None], wanted <= hops, height, distance, adjacency
+    )
 
 
 def _kind(node: int, depth: int, ways: Sequence[set[int]], steps: dict[int, int]) -> int:

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from analyses.graphs.next_steps import NextSteps
-from analyses.graphs.search_nodes import KINDS, Nodes, nodes_of
+from analyses.graphs.search_nodes import KINDS, SearchNodes, nodes_of
 from analyses.kit.declare import Example, analysis
 from analyses.kit.result import Result
 from analyses.kit.spread import bootstrap
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 TOP = 3
 
-Part = Literal["end", "start"]
+PartOfThought = Literal["end", "start"]
 MeanOf = dict[str, Tensor]
 
 
@@ -156,7 +156,7 @@ def thought_search_tree(
     *,
     task: WordedTask,
     problems: Sequence[Problem],
-    part: Part = "end",
+    part: PartOfThought = "end",
 ) -> ThoughtSearchTree:
     """Compute a model's next steps and outputs after 0 to all of its thoughts.
 
@@ -202,12 +202,12 @@ def thought_search_tree(
     )
 
 
-def _renormalised(raw: Float[Tensor, "thought question node"], nodes: Nodes) -> Tensor:
+def _renormalised(raw: Float[Tensor, "thought question node"], nodes: SearchNodes) -> Tensor:
     """Scale values so that they sum to 1 over the nodes; NaN where there is no node."""
     return (raw / raw.sum(-1, keepdim=True)).masked_fill(nodes.absent, torch.nan)
 
 
-def _means(value: Tensor, fresh: Tensor, nodes: Nodes) -> MeanOf:
+def _means(value: Tensor, fresh: Tensor, nodes: SearchNodes) -> MeanOf:
     """Average the mass of the likeliest nodes and of each kind, for the model and its twin."""
     found: MeanOf = {}
     for name, values in (("", value), ("_untrained", fresh)):
@@ -224,12 +224,12 @@ def _means(value: Tensor, fresh: Tensor, nodes: Nodes) -> MeanOf:
     return found | {"mass_even": even.nanmean(1)}
 
 
-def _closed(values: Float[Tensor, "thought question kind"], nodes: Nodes) -> Tensor:
+def _closed(values: Float[Tensor, "thought question kind"], nodes: SearchNodes) -> Tensor:
     """Set the values of questions whose path has ended to NaN."""
     return values.masked_fill(~nodes.is_open[..., None], torch.nan)
 
 
-def _by_height(value: Tensor, nodes: Nodes) -> MeanOf:
+def _by_height(value: Tensor, nodes: SearchNodes) -> MeanOf:
     """Average the value of the nodes that can be next, by height, off and on shortest paths."""
     means, lows, highs, counts = [], [], [], []
     for right in (False, True):

@@ -14,7 +14,7 @@ from workbench.tasks.worded.rows import WordedBatch
 from workbench.tasks.worded.task import WordedTask
 
 # Builds the hooks for a slice of a batch's rows
-Hooks = Callable[[slice], list[tuple[str, HookFn | AtLoop]]]
+HooksOfRows = Callable[[slice], list[tuple[str, HookFn | AtLoop]]]
 
 
 def unchanged(rows: slice) -> list[tuple[str, HookFn | AtLoop]]:
@@ -24,7 +24,7 @@ def unchanged(rows: slice) -> list[tuple[str, HookFn | AtLoop]]:
 
 @torch.no_grad()
 def said_under(
-    model: CanThink, task: WordedTask, batch: WordedBatch, hooks: Hooks = unchanged
+    model: CanThink, task: WordedTask, batch: WordedBatch, hooks: HooksOfRows = unchanged
 ) -> list[str]:
     """Generate a model's answer to each row while some hooks are active.
 
@@ -44,7 +44,9 @@ def said_under(
     return [task.answer_in(words) for words in said]
 
 
-def put_thoughts(values: Float[Tensor, "thought batch d_model"], thoughts: Sequence[int]) -> Hooks:
+def put_thoughts(
+    values: Float[Tensor, "thought batch d_model"], thoughts: Sequence[int]
+) -> HooksOfRows:
     """Build hooks that replace some thoughts by vectors; the stream is then updated from these."""
 
     def hooks(rows: slice) -> list[tuple[str, HookFn | AtLoop]]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 VALID = "valid"  # the split on which the best step of a stage is chosen
 
-Source = Literal["asked", "history"]
+AnswerSource = Literal["asked", "history"]
 
 
 class Best(NamedTuple):
@@ -136,7 +136,7 @@ def stage_curve(
     split: str | None = None,
     beside: Sequence[str] = (),
     rows: int | None = None,
-    source: Source = "asked",
+    source: AnswerSource = "asked",
 ) -> StageCurve:
     """Measure the accuracy of every stage's best checkpoint, for one or several runs.
 
@@ -176,7 +176,7 @@ def stage_curve(
 
 
 def _points(
-    runs: Sequence[Run], split: str, numbers: Sequence[int], source: Source
+    runs: Sequence[Run], split: str, numbers: Sequence[int], source: AnswerSource
 ) -> list[tuple[int, Best, float, int]]:
     """Return run index, best step, accuracy and number of questions, for each run and stage."""
     points = []

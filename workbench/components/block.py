@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from workbench.components.attention import Context
-from workbench.components.grouped import attention
+from workbench.components.grouped import make_attention
 from workbench.components.mlp import mlp
 from workbench.components.norm import norm
 from workbench.hooks import HookPoint
@@ -22,7 +22,7 @@ class Block(nn.Module):
     def __init__(self, cfg: ModelConfig) -> None:
         super().__init__()
         self.ln1 = norm(cfg)
-        self.attn = attention(cfg)
+        self.attn = make_attention(cfg)
         self.ln2 = norm(cfg)
         self.mlp = mlp(cfg)
         self.ls1, self.ls2 = layer_scale(cfg), layer_scale(cfg)

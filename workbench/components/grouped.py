@@ -36,6 +36,6 @@ class GroupedAttention(Attention):
         return self._W_K, self._W_V, self._b_K, self._b_V
 
 
-def attention(cfg: ModelConfig) -> Attention:
+def make_attention(cfg: ModelConfig) -> Attention:
     """Return the attention that `cfg.n_key_value_heads` specifies."""
     return Attention(cfg) if cfg.n_key_value_heads is None else GroupedAttention(cfg)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from workbench.components.attention import SHORT, Attention, context
-from workbench.components.grouped import GroupedAttention, attention
+from workbench.components.grouped import GroupedAttention, make_attention
 
 MASK = torch.tensor([[0, 1, 1, 1, 0], [1, 1, 1, 1, 1]])
 TOKENS = torch.ones(2, 5, dtype=torch.long)
@@ -21,7 +21,7 @@ SHAPES = [
 @pytest.fixture
 def make(cfg):
     def make(positions, **changes):
-        made = attention(cfg(positional_embedding_type=positions, **changes))
+        made = make_attention(cfg(positional_embedding_type=positions, **changes))
         for parameter in made.parameters():
             parameter.data += 0.3 * torch.randn_like(parameter)
         return made

@@ -10,7 +10,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from workbench.settings.config import ConfigError
 from workbench.tasks import build_task
-from workbench.tasks.boolean.expressions import WORDS, nesting, value_of
+from workbench.tasks.boolean.expressions import WORDS, nesting, truth_of
 
 SIZES = dict(n_train=24, n_valid=6, n_test=20)
 VERSIONS = ("paper", "matched")
@@ -216,14 +216,14 @@ def test_outer_levels_settle_what_they_can():
         "T|(F)": 1,
     }.items():
         tokens = task.question(text).tokens.numpy()
-        assert value_of(tokens, 1).item() == settled, text
-        assert value_of(tokens, 2).item() == value(text)
+        assert truth_of(tokens, 1).item() == settled, text
+        assert truth_of(tokens, 2).item() == value(text)
 
 
 def test_outer_levels_never_say_what_is_wrong(task):
     batch = task.split("test")
     for levels in range(5):
-        found = value_of(batch.tokens.numpy(), levels)
+        found = truth_of(batch.tokens.numpy(), levels)
         settled = found >= 0
         assert (found == batch.answer.numpy())[settled].all()
 

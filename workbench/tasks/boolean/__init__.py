@@ -41,9 +41,9 @@ from workbench.tasks.boolean.expressions import (
     numbered,
     rewritten,
     shortest,
+    truth_of,
     twins,
     uniform,
-    value_of,
 )
 from workbench.tasks.deep import (
     SPLITS,
@@ -137,7 +137,7 @@ class Boolean(DeepTask):
         tokens = np.array([[CLS, *self.vocabulary.encode(text)]])
         check("".join(text.split()))
         self._check_length(tokens.shape[1])
-        return self._batch(Drawn(tokens, value_of(tokens)))
+        return self._batch(Drawn(tokens, truth_of(tokens)))
 
     def local_features(self, batch: Batch) -> dict[str, Num[np.ndarray, " batch"]]:
         """Return length, character counts (whole and outermost level), ends and neighbour pairs.
@@ -237,7 +237,7 @@ class Boolean(DeepTask):
                 )
         width = max(rows.shape[1] for rows in kept)
         tokens = np.concatenate([widened(rows, width) for rows in kept])[:n]
-        return Drawn(tokens, value_of(tokens))
+        return Drawn(tokens, truth_of(tokens))
 
     def _candidates(
         self, depth: int, n: int, dice: Iterator[float], rng: np.random.Generator
@@ -254,7 +254,7 @@ class Boolean(DeepTask):
         pairs: list[Tokens] = []
         for _ in range(WRITINGS):
             # if the held levels determine the value, every expression that shares them has it too
-            rows = np.flatnonzero(value_of(tokens, held) < 0)
+            rows = np.flatnonzero(truth_of(tokens, held) < 0)
             others, found = twins(tokens[rows], held, rng, TRIES)
             pairs += list(np.stack((tokens[rows], others), 1)[found])
             tokens = rewritten(np.delete(tokens, rows[found], 0), rng)
@@ -289,5 +289,5 @@ def _value_of_outer(batch: Batch, levels: int) -> Rows:
     for level in np.unique(shown).tolist():
         rows = shown == level
         width = int(batch.length.numpy()[rows].max())
-        value[rows] = value_of(tokens[rows, :width], level)
+        value[rows] = truth_of(tokens[rows, :width], level)
     return value

@@ -135,7 +135,7 @@ def nesting(tokens: Tokens) -> Tokens:
     return ((tokens == OPEN).astype(np.int64) - (tokens == CLOSE)).cumsum(1)
 
 
-def value_of(tokens: Tokens, levels: int | None = None) -> Rows:
+def truth_of(tokens: Tokens, levels: int | None = None) -> Rows:
     """Return the value of each expression: 1, 0, or −1 if its outermost `levels` leave it open.
 
     Without `levels`, the whole expression is evaluated. One pass over the characters keeps three
@@ -196,7 +196,7 @@ def twins(
     """
     level = nesting(tokens)
     found = np.zeros(len(tokens), bool)
-    result, walk, value = tokens.copy(), tokens.copy(), value_of(tokens)
+    result, walk, value = tokens.copy(), tokens.copy(), truth_of(tokens)
     for _ in range(tries):
         rows = np.flatnonzero(~found)
         tried = walk[rows]
@@ -206,7 +206,7 @@ def twins(
         moved = np.flatnonzero((tried != walk[rows]).any(1))
         rows, tried = rows[moved], tried[moved]
         walk[rows] = tried
-        other = value_of(tried) != value[rows]
+        other = truth_of(tried) != value[rows]
         result[rows[other]] = tried[other]
         found[rows[other]] = True
     return result, found
